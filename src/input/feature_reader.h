@@ -2,33 +2,19 @@
 
 #include <cstdint>
 #include <span>
-#include <string>
 #include <string_view>
+#include <variant>
 
 #include "base/memory.h"
 #include "embertable/batch.h"
-#include "embertable/config.h"
 #include "input/entry_tile.h"
-#include "input/sparse_order.h"
+#include "input/feature_spec.h"
+#include "input/ragged_reader.h"
+#include "input/sparse_reader.h"
 #include "kernels/level.h"
 #include "rows/plan.h"
 
 namespace embertable {
-
-/// How the ids of one feature become entries; resolved once per engine (and per build for the
-/// shape).
-struct FeatureSpec {
-  std::string path;  ///< names the feature in messages
-  std::int64_t vocabulary_size = 0;
-  Combiner combiner = Combiner::kSum;
-  std::int64_t max_sequence_length = 0;
-  /// By FeatureConfig or build arguments: max_sequence_length is ignored.
-  bool shape_is_configured = false;
-  Shape output_shape;  ///< S of one replica, fully defined once built
-  bool drop_out_of_range = false;
-  bool variable_batch = false;  ///< S[0] may be smaller in a batch
-  bool wide = false;            ///< row numbers are uint64
-};
 
 /// Reads one feature of one replica's batch into a plan: `start` checks what does not depend on the
 /// values and takes memory, `read_tile` checks and copies the values (tiles in any order, on any
@@ -74,46 +60,19 @@ class FeatureReader {
   std::int64_t empty_rows() const noexcept { return empty_; }
 
  private:
-  enum class Kind : std::uint8_t { kDense, kSparse, kRagged };
+  /// One id of weight 1 for each output row: nothing but the ids.
+  struct DenseReader {};
 
-  void start_kind(const DenseIds& ids);
-  void start_kind(const SparseIds& ids);
-  void start_kind(const RaggedIds& ids);
-  void fill_with_sequences(std::int64_t rows);
-  void choose_ragged_form(std::int64_t rows);
   void take_weights(const FeatureWeights& weights);
-  bool set_shape(std::int64_t outputs);
-  bool is_sequence(int rank) const;
-
-  template <class Int>
-  void note_fall(const Int* splits, std::int64_t rows, input::EntryTile& tile) noexcept;
-  template <class Int>
-  void read_ragged(const Int* splits, input::EntryTile& tile, SimdLevel level) noexcept;
-  template <class Int>
-  void read_ragged_sequences(const Int* splits, input::EntryTile& tile, SimdLevel level) noexcept;
-  void read_sparse(input::EntryTile& tile, SimdLevel level) noexcept;
-
+  Shape start_dense(const DenseIds& ids) const;
+  void require_fewer_than_2_31(std::string_view what, std::int64_t number) const;
   bool tiles_adjoin() const;
   bool entries_in_order() const;
-  void sort_entries();
-  [[noreturn]] void refuse_first_offence() const;
-  std::int64_t output_of(std::int64_t position) const;
+  [[noreturn]] void refuse_id(std::int64_t entry) const;
 
-  [[noreturn]] void refuse_number(std::string_view what, std::int64_t number) const;
-  [[noreturn]] void refuse_dense(const DenseIds& ids) const;
-  [[noreturn]] void refuse_ends(const RaggedIds& ids) const;
-  [[noreturn]] void refuse(const std::string& rule) const;
-  [[noreturn]] void refuse_data(std::int64_t sample, std::int64_t position,
-                                const std::string& rule) const;
-
+  input::Refusal refuse_;
   Arena* arena_ = nullptr;  ///< borrowed from `start` until `finish`
-  std::int32_t replica_ = 0;
-  Kind kind_ = Kind::kDense;
-  std::int64_t sequence_ = 0;  ///< output rows of one sample; 0: its entries are combined in one
-  IntegerSpan splits_;         ///< splits of ragged ids
-  input::Coordinates coordinates_;  ///< coordinates of sparse ids
-  input::SortSpace sorted_;
-  std::int64_t outside_ = -1;  ///< first sparse entry outside of the dense shape, or -1
+  std::variant<DenseReader, input::SparseReader, input::RaggedReader> kind_;
   input::EntryCopy copy_;
   std::span<input::EntryTile> tile_;
 

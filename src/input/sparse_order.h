@@ -99,9 +99,6 @@ struct PlacedEntry {
 struct SortSpace {
   std::span<PlacedEntry> order;  ///< in canonical order
   std::span<PlacedEntry> spare;
-  std::span<std::int64_t> ids;
-  std::span<float> weights;  ///< empty where there are none
-  bool used = false;
 };
 
 /// Returns the rule that an entry outside of the dense shape breaks, with the received value.

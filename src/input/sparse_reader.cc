@@ -1,17 +1,10 @@
-#include <algorithm>
+#include "input/sparse_reader.h"
+
 #include <optional>
 #include <string>
 
-#include "input/feature_reader.h"
-
-namespace embertable {
+namespace embertable::input {
 namespace {
-
-using input::CoordinateView;
-using input::EntryCopy;
-using input::EntryTile;
-using input::EntryWriter;
-using input::Place;
 
 /// Returns the product of all dims but the last; empty on overflow.
 std::optional<std::int64_t> count_samples(const Shape& dense_shape) {
@@ -53,43 +46,44 @@ bool read_in_order(const CoordinateView<Int>& view, std::int64_t begin, std::int
 
 }  // namespace
 
-void FeatureReader::start_kind(const SparseIds& ids) {
+Shape SparseReader::start(const SparseIds& ids, const Refusal& refuse) {
+  const FeatureSpec& spec = *refuse.spec;
   const int rank = ids.dense_shape.rank();
   const std::int64_t entries = ids.values.size();
   if (ids.indices.size() != entries * rank) {
-    refuse_data(-1, -1,
-                "indices must be [" + std::to_string(entries) + ", " + std::to_string(rank) +
-                    "], one row per id, got " + std::to_string(ids.indices.size()) + " numbers");
+    refuse.at(-1, -1,
+              "indices must be [" + std::to_string(entries) + ", " + std::to_string(rank) +
+                  "], one row per id, got " + std::to_string(ids.indices.size()) + " numbers");
   }
-  if (is_sequence(rank)) sequence_ = copy_.spec->max_sequence_length;
+  const std::int64_t sequence = spec.makes_sequences(rank) ? spec.max_sequence_length : 0;
   coordinates_ = {.indices = ids.indices,
                   .dense_shape = ids.dense_shape,
-                  .sequence = sequence_,
+                  .sequence = sequence,
                   .entries = entries};
   std::optional<std::int64_t> outputs = count_samples(ids.dense_shape);
-  if (sequence_ > 0 && outputs && __builtin_mul_overflow(*outputs, sequence_, &*outputs)) {
+  if (sequence > 0 && outputs && __builtin_mul_overflow(*outputs, sequence, &*outputs)) {
     outputs.reset();
   }
-  if (!outputs || !set_shape(*outputs)) {
-    refuse("dense_shape " + ids.dense_shape.to_string() +
-           (sequence_ > 0 ? " with max_sequence_length " + std::to_string(sequence_) : "") +
-           " must give as many output rows as output shape " +
-           copy_.spec->output_shape.to_string() + " has elements, " +
-           std::to_string(copy_.spec->output_shape.num_elements()) + ", got " +
-           (outputs ? std::to_string(*outputs) : "more than 2^63"));
-  }
+  const std::optional<Shape> shape = outputs ? spec.shape_of(*outputs) : std::nullopt;
+  if (shape) return *shape;
+  refuse("dense_shape " + ids.dense_shape.to_string() +
+         (sequence > 0 ? " with max_sequence_length " + std::to_string(sequence) : "") +
+         " must give as many output rows as output shape " + spec.output_shape.to_string() +
+         " has elements, " + std::to_string(spec.output_shape.num_elements()) + ", got " +
+         (outputs ? std::to_string(*outputs) : "more than 2^63"));
 }
 
-void FeatureReader::read_sparse(EntryTile& tile, SimdLevel level) noexcept {
+void SparseReader::read_tile(const EntryCopy& copy, EntryTile& tile,
+                             std::int64_t tile_index) const noexcept {
   const auto read = [&](const auto& view) {
     const std::int64_t begin = tile.first == 0 ? 0 : view.lower_bound(tile.first);
     const std::int64_t end =
-        tile.last == copy_.plan.outputs ? coordinates_.entries : view.lower_bound(tile.last);
-    EntryWriter writer(copy_, tile, begin, level);
-    tile.in_order = begin <= end && read_in_order(view, begin, end, copy_, tile, writer);
+        tile.last == copy.plan.outputs ? coordinates_.entries : view.lower_bound(tile.last);
+    EntryWriter writer(copy, tile, begin, tile.level);
+    tile.in_order = begin <= end && read_in_order(view, begin, end, copy, tile, writer);
     if (!tile.in_order) return;
     tile.end = end;
-    writer.finish(&tile - tile_.data(), false);
+    writer.finish(tile_index, false);
   };
   if (coordinates_.indices.is_int64()) {
     read(CoordinateView<std::int64_t>(coordinates_));
@@ -98,36 +92,43 @@ void FeatureReader::read_sparse(EntryTile& tile, SimdLevel level) noexcept {
   }
 }
 
-bool FeatureReader::entries_in_order() const {
-  if (tile_.empty()) return coordinates_.entries == 0;
-  return tiles_adjoin() &&
-         std::all_of(tile_.begin(), tile_.end(), [](const EntryTile& t) { return t.in_order; });
-}
-
-void FeatureReader::sort_entries() {
+std::int64_t SparseReader::sort(EntryCopy& copy, std::span<EntryTile> tiles, Arena& arena) {
   // Taken only here: most batches are in order, and this is several times what their rows take.
-  sorted_.order = arena_->take<input::PlacedEntry>(coordinates_.entries);
-  sorted_.spare = arena_->take<input::PlacedEntry>(coordinates_.entries);
-  sorted_.ids = arena_->take<std::int64_t>(coordinates_.entries);
-  if (copy_.weighted) sorted_.weights = arena_->take<float>(coordinates_.entries);
-  outside_ = input::order_entries(coordinates_, copy_.plan.outputs, copy_.split, sorted_);
-  if (outside_ >= 0) return;
-  const std::int64_t entries = copy_.split[copy_.plan.outputs];
-  for (std::size_t i = 0; i < static_cast<std::size_t>(entries); ++i) {
-    sorted_.ids[i] = copy_.ids[sorted_.order[i].entry];
-    if (copy_.weighted) sorted_.weights[i] = copy_.weights[sorted_.order[i].entry];
+  const std::int64_t all = coordinates_.entries;
+  const SortSpace space = {.order = arena.take<PlacedEntry>(all),
+                           .spare = arena.take<PlacedEntry>(all)};
+  const auto ids = arena.take<std::int64_t>(all);
+  const auto weights = arena.take<float>(copy.weighted ? all : 0);
+  outside_ = order_entries(coordinates_, copy.plan.outputs, copy.split, space);
+  if (!all_inside()) return 0;
+  const std::int64_t kept = copy.split[copy.plan.outputs];
+  for (std::size_t i = 0; i < static_cast<std::size_t>(kept); ++i) {
+    ids[i] = copy.ids[space.order[i].entry];
+    if (copy.weighted) weights[i] = copy.weights[space.order[i].entry];
   }
-  sorted_.used = true;
-  copy_.ids = std::span<const std::int64_t>(sorted_.ids);
-  copy_.weights = std::span<const float>(sorted_.weights);
-  for (EntryTile& tile : tile_) {
+  order_ = space.order;
+  copy.ids = std::span<const std::int64_t>(ids);
+  copy.weights = std::span<const float>(weights);
+  for (EntryTile& tile : tiles) {
     tile = EntryTile{.first = tile.first, .last = tile.last, .level = tile.level};
-    const std::int64_t begin = copy_.split[tile.first];
-    EntryWriter writer(copy_, tile, begin, tile.level);
-    writer.take(begin, copy_.split[tile.last] - begin);
-    writer.finish(&tile - tile_.data(), false);
+    const std::int64_t begin = copy.split[tile.first];
+    EntryWriter writer(copy, tile, begin, tile.level);
+    writer.take(begin, copy.split[tile.last] - begin);
+    writer.finish(&tile - tiles.data(), false);
   }
-  truncated_ = coordinates_.entries - entries;
+  return all - kept;
 }
 
-}  // namespace embertable
+void SparseReader::require_all_inside(const Refusal& refuse) const {
+  if (!all_inside()) refuse.at(-1, outside_, broken_index_rule(coordinates_, outside_));
+}
+
+std::int64_t SparseReader::position_of(std::int64_t entry) const {
+  return order_.empty() ? entry : order_[entry].entry;
+}
+
+std::int64_t SparseReader::output_of(std::int64_t position) const {
+  return output_row_of(coordinates_, place_of(coordinates_, position));
+}
+
+}  // namespace embertable::input
