@@ -108,9 +108,10 @@ void Engine::build_from_batch_size(std::int64_t batch_size) {
 }
 
 SettledTables Engine::settled_tables(std::string_view call) {
+  std::shared_ptr<Tables> tables;  // outlives the lock, which may be theirs
   auto lock = runner.lock(call);
   setup.group->meet();
-  std::shared_ptr<Tables> tables = store.held(call);
+  tables = store.held(call);
   if (store.owns(*tables)) {
     runner.flush();
     return {tables, std::move(lock), *tables};

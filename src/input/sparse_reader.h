@@ -38,7 +38,7 @@ class SparseReader {
 
  private:
   Coordinates coordinates_;
-  std::span<const PlacedEntry> order_;  ///< of the entries, if they were sorted
+  std::span<const PlacedEntry> order_;  ///< canonical, if entries were sorted
   std::int64_t outside_ = -1;           ///< first entry outside of the dense shape, or -1
 };
 
