@@ -45,26 +45,26 @@ def save(module: torch.nn.Module, engine: TableModule | Sequence[TableModule] | 
     module: the model. engine: its module of tables, or several, or None for those inside `module`. optimizer and scheduler:
     one, a list or a dict of what has state_dict(). position: where the data stand, of numbers, texts, lists, dicts and
     tensors, or an object with state_dict(). keep: steps that stay, 0 for all. After an error, or killed at any moment, the
-    directory has the steps that it had. Of several processes all call it; the dense part is that of the first one.
+    directory has the steps that it had, or the new one too: older ones are removed after the commit. Of several processes
+    all call it, and an error on one is one on all; the dense part is that of the first one.
     """
+    if keep < 0:
+        raise ValueError(f"keep must be >= 0, got {keep}")
     tables = _tables_of(module, engine)
     first, others = tables[0], tables[1:]
     run, step = pathlib.Path(directory), first.engine.step
-    for one in tables:
-        one._settle()
-        if one._steps.waiting:
-            raise RuntimeError(f"{one._steps.name}: gradients wait for the optimizer's step, and would be lost: save after "
-                               "optimizer.step() or optimizer.zero_grad()")
-    if ranks.first_of(run.is_dir() and step in _steps_in(run)):
+    ranks.agreed(lambda: _require_none_waiting(tables))
+    if ranks.first_of(lambda: run.is_dir() and step in _steps_in(run)):
         raise RuntimeError(f"'{run}' has step {step} already, and a step is saved once: train before the next save, or give another "
                            "directory")
-    state: dict[str, Any] = {
+    state: dict[str, Any] = ranks.agreed(lambda: _plain({
         "module": _dense_state(module, tables), "optimizers": _states(optimizer), "schedulers": _states(scheduler),
         "scaler": None if scaler is None else scaler.state_dict(), "random": _random_state(),
-        "position": position.state_dict() if hasattr(position, "state_dict") else position}
-    state = _plain(state)
-    mark = ranks.first_of(secrets.token_hex(4))
-    state["ranks"] = ranks.gathered({part: state.pop(part) for part in ("random", "position")})
+        "position": position.state_dict() if hasattr(position, "state_dict") else position}))
+    mark = ranks.first_of(lambda: secrets.token_hex(4))
+    mine = {part: state.pop(part) for part in ("random", "position")}
+    _written(mine)  # what cannot be written cannot be gathered either
+    state["ranks"] = ranks.gathered(mine)
     state["others"] = [f"{step:012d}-{index}-{mark}" for index in range(1, len(tables))]
     written = _written(state)  # what cannot be read again is known before the first file is written
     try:
@@ -76,13 +76,7 @@ def save(module: torch.nn.Module, engine: TableModule | Sequence[TableModule] | 
             for name in state["others"]:
                 shutil.rmtree(run / _OTHERS / name, ignore_errors=True)
         raise
-    if ranks.is_first():
-        with CheckpointRun(run) as opened:
-            if keep:
-                opened.keep(keep)
-            steps = opened.steps()
-        _remove_others(run, steps, step, state["others"])
-    ranks.barrier()
+    ranks.first_of(lambda: _remove_older(run, keep, step, state["others"]))
     return os.fspath(committed)
 
 
@@ -151,6 +145,14 @@ def _tables_of(module: torch.nn.Module, engine: Any) -> list[TableModule]:
         if not isinstance(one, TableModule):
             raise TypeError(f"engine must be a module of embertable.torch or a list of them, got {type(one).__name__}")
     return found
+
+
+def _require_none_waiting(tables: Sequence[TableModule]) -> None:
+    for one in tables:
+        one._settle()
+        if one._steps.waiting:
+            raise RuntimeError(f"{one._steps.name}: gradients wait for the optimizer's step, and would be lost: save after "
+                               "optimizer.step() or optimizer.zero_grad()")
 
 
 @contextlib.contextmanager
@@ -248,8 +250,7 @@ def _written(state: Mapping[str, Any]) -> bytes:
     error = _fault(state, written)
     problem = None
     if error is not None:
-        parts = {**state, **{part: [one[part] for one in state["ranks"]] for part in state["ranks"][0]}, "ranks": None}
-        part = next((part for part, one in parts.items() if _fault(one, io.BytesIO()) is not None), "state")
+        part = next((part for part, one in state.items() if _fault(one, io.BytesIO()) is not None), "state")
         known = re.search(r"GLOBAL (\w[\w.]*)", str(error))
         problem = (f"{part}: has what torch.load(weights_only=True) does not read, {known[1] if known else str(error).splitlines()[0]}: "
                    "give numbers, texts, lists, dicts and tensors")
@@ -301,9 +302,12 @@ def _steps_in(run: pathlib.Path) -> list[int]:
         return list(opened.steps())
 
 
-def _remove_others(run: pathlib.Path, steps: Sequence[int], step: int, names: Sequence[str]) -> None:
-    """Removes what no step refers to: of steps that are gone, and of saves of this step that were killed."""
-    kept = {f"{one:012d}" for one in steps}
+def _remove_older(run: pathlib.Path, keep: int, step: int, names: Sequence[str]) -> None:
+    """Leaves the newest steps, and of the other modules' tables what these refer to: not those of saves that were killed."""
+    with CheckpointRun(run) as opened:
+        if keep:
+            opened.keep(keep)
+        kept = {f"{one:012d}" for one in opened.steps()}
     for place in (run / _OTHERS).glob("*-*"):
         of = place.name.split("-")[0]
         if of not in kept or (of == f"{step:012d}" and place.name not in names):

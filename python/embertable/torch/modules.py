@@ -403,7 +403,7 @@ def _drawn_seed(processes: int) -> int:
     drawn = int(torch.randint(1 << 62, (1,), dtype=torch.int64, device="cpu"))
     if processes == 1:
         return drawn
-    return int(ranks.first_of(drawn)) if processes == ranks.size() else number
+    return ranks.first_of(lambda: drawn) if processes == ranks.size() else number
 
 
 def _refuse_trace(name: str) -> None:
