@@ -6,6 +6,7 @@ import collections
 import contextlib
 import copy
 import io
+import json
 import os
 import pathlib
 import pickle
@@ -23,11 +24,12 @@ from .._core import CallerState, CheckpointRun, find_checkpoint, read_saved_stat
 from .._core import Embedding as Engine
 from . import ranks
 from .modules import TableModule
-from .state import EXTRA, differences, extra_of
+from .state import EXTRA, differences
 
 __all__ = ["Loaded", "load", "save"]
 
 _BLOB = "embertable.torch"
+_FORMAT = 1  # of the blob; the first ones had none
 _OTHERS = "others"  # folder in a run for the tables of all modules but the first
 
 
@@ -65,6 +67,7 @@ def save(module: torch.nn.Module, engine: TableModule | Sequence[TableModule] | 
     mine = {part: state.pop(part) for part in ("random", "position")}
     _written(mine)  # what cannot be written cannot be gathered either
     state["ranks"] = ranks.gathered(mine)
+    state["format"] = _FORMAT
     state["others"] = [f"{step:012d}-{index}-{mark}" for index in range(1, len(tables))]
     written = _written(state)  # what cannot be read again is known before the first file is written
     try:
@@ -87,32 +90,39 @@ def load(module: torch.nn.Module, engine: TableModule | Sequence[TableModule] | 
     Everything that was saved must be asked for, and the other way round. The position is in what comes back.
     """
     tables = _tables_of(module, engine)
-    path = pathlib.Path(find_checkpoint(directory))
-    saved = read_saved_state(path)
-    blob = saved.caller.blobs.get(_BLOB)
-    if blob is None:
-        raise ValueError(f"'{path}' has no training of torch: embertable.torch.save writes it, and Embedding.save tables alone")
-    state = torch.load(io.BytesIO(blob), map_location="cpu", weights_only=True)
-    if len(state["others"]) != len(tables) - 1:
-        raise ValueError(f"'{path}' has tables of {len(state['others']) + 1} modules, the model has {len(tables)}")
-    _require_same("optimizer", state["optimizers"], optimizer)
-    _require_same("scheduler", state["schedulers"], scheduler)
-    _require_groups(state["optimizers"], optimizer)
-    if (state["scaler"] is None) != (scaler is None):
-        raise ValueError(f"'{path}' was saved {'without' if state['scaler'] is None else 'with'} a scaler: give "
-                         f"{'none' if state['scaler'] is None else 'one'}")
-    _require_alike(module, tables, state["module"])
-    places = [path, *(path.parent / _OTHERS / name for name in state["others"])]
-    if len(places) > 1:  # a single one is checked while it is restored, and nothing changes before its end
-        for place in places:
-            verify_checkpoint(place)
-    with _back_after_errors(module, tables, [*_as_dict(optimizer).values(), *_as_dict(scheduler).values(), scaler]):
+
+    def check() -> tuple[pathlib.Path, int, dict[str, Any], list[pathlib.Path]]:
+        path = pathlib.Path(find_checkpoint(directory))
+        saved = read_saved_state(path)
+        state = _read(path, saved.caller.blobs.get(_BLOB))
+        if len(state["others"]) != len(tables) - 1:
+            raise ValueError(f"'{path}' has tables of {len(state['others']) + 1} modules, the model has {len(tables)}")
+        _require_same("optimizer", state["optimizers"], optimizer)
+        _require_same("scheduler", state["schedulers"], scheduler)
+        _require_groups(state["optimizers"], optimizer)
+        if (state["scaler"] is None) != (scaler is None):
+            raise ValueError(f"'{path}' was saved {'without' if state['scaler'] is None else 'with'} a scaler: give "
+                             f"{'none' if state['scaler'] is None else 'one'}")
+        _require_alike(module, tables, state["module"])
+        places = [path, *(path.parent / _OTHERS / name for name in state["others"])]
+        if len(places) > 1:  # a single restore checks before it changes rows
+            for place in places:
+                verify_checkpoint(place)
+        for one, place in zip(tables, places):
+            _require_tables(one, place)
+        return path, saved.step, state, places
+
+    def put_back() -> None:
         with _left_out(tables):
             module.load_state_dict(state["module"])
         _put_back(state["optimizers"], optimizer)
         _put_back(state["schedulers"], scheduler)
         if scaler is not None:
             scaler.load_state_dict(state["scaler"])
+
+    path, step, state, places = ranks.agreed(check)
+    with _back_after_errors(module, tables, [*_as_dict(optimizer).values(), *_as_dict(scheduler).values(), scaler]):
+        ranks.agreed(put_back)
         for one, place in zip(tables, places):
             one.engine.restore(place)
     for one in tables:
@@ -121,7 +131,16 @@ def load(module: torch.nn.Module, engine: TableModule | Sequence[TableModule] | 
     mine = state["ranks"][rank] if rank < len(state["ranks"]) else None
     if mine is not None and random_state:
         _set_random_state(mine["random"])
-    return Loaded(saved.step, None if mine is None else mine["position"], os.fspath(path))
+    return Loaded(step, None if mine is None else mine["position"], os.fspath(path))
+
+
+def _read(path: pathlib.Path, blob: bytes | None) -> dict[str, Any]:
+    if blob is None:
+        raise ValueError(f"'{path}' has no training of torch: embertable.torch.save writes it, and Embedding.save tables alone")
+    state: dict[str, Any] = torch.load(io.BytesIO(blob), map_location="cpu", weights_only=True)
+    if state.get("format", _FORMAT) != _FORMAT:
+        raise ValueError(f"'{path}' has a training of format {state['format']}, this version reads {_FORMAT}")
+    return state
 
 
 def _tables_of(module: torch.nn.Module, engine: Any) -> list[TableModule]:
@@ -196,11 +215,22 @@ def _require_alike(module: torch.nn.Module, tables: Sequence[TableModule], saved
     if differ:
         raise ValueError(f"the model is not the one that was saved: {', '.join(differ[:4])} differ"
                          + (f", and {len(differ) - 4} more" if len(differ) > 4 else ""))
-    for name, one in module.named_modules():
-        extra = extra_of(saved, f"{name}." if name else "") if isinstance(one, TableModule) else None
-        problems = differences(one, extra) if isinstance(one, TableModule) and extra is not None else []
-        if problems:
-            raise ValueError(problems[0])
+
+
+def _require_tables(one: TableModule, place: pathlib.Path) -> None:
+    """Before the first table of any module changes: the tables that were saved there fit this module's."""
+    tables = json.loads((pathlib.Path(find_checkpoint(place)) / "manifest.json").read_bytes())["tables"]
+    there = {table["name"]: {"rows": table["vocabulary_size"], "dim": table["dim"], "combiner": table["combiner"],
+                             "rule": table["optimizer"]["rule"] if table["optimizer"] else ""} for table in tables}
+    problems = differences(one, {"tables": there})
+    if problems:
+        raise ValueError(problems[0])
+    row_wise = {f"{table['name']}/{slot['name']}": slot["row_wise"] for table in tables for slot in table["slots"]}
+    for info in one._steps.engine.tables:
+        for slot in info.slots:
+            if row_wise.get(f"{info.name}/{slot.name}", slot.row_wise) != slot.row_wise:
+                raise ValueError(f"{one._steps.name}: slot '{slot.name}' of table '{info.name}' has one number a row "
+                                 f"{'here' if slot.row_wise else 'there'} alone: make the module with the rule that saved '{place}'")
 
 
 def _as_dict(value: Any) -> dict[str, Any]:

@@ -465,6 +465,44 @@ def test_a_load_that_fails_late_changes_nothing(tmp_path):
     assert other.digests() == training.digests()
 
 
+def test_tables_outside_of_the_model_that_do_not_fit_change_nothing(tmp_path):
+    def training(rows=ROWS, optimizer=et.SGD(0.1), seed=1):
+        inner = torch.nn.ModuleDict({"tables": train(make(seed=seed)), "head": torch.nn.Linear(2, 1)})
+        return inner, ett.EmbeddingBag(rows, 2, optimizer=optimizer, seed=seed)
+
+    model, outer = training()
+    ett.save(model, [model["tables"], outer], tmp_path)
+    for other, text in [(training(ROWS + 1, seed=2), r"table 'weight' is 12 x 2 in the state_dict and 13 x 2 here"),
+                        (training(optimizer=et.Adagrad(0.1), seed=2), "has the optimizer 'sgd' in the state_dict and 'adagrad' here")]:
+        digests = [one.engine.digest() for one in (other[0]["tables"], other[1])]
+        with pytest.raises(ValueError, match=text):
+            ett.load(other[0], [other[0]["tables"], other[1]], tmp_path)
+        assert [one.engine.digest() for one in (other[0]["tables"], other[1])] == digests
+    other, beside = training(seed=2)
+    ett.load(other, [other["tables"], beside], tmp_path)
+    assert beside.engine.digest() == outer.engine.digest() and other["tables"].engine.digest() == model["tables"].engine.digest()
+
+
+@pytest.mark.parametrize("change, text", [
+    (lambda blob: blob.update(format=2), "has a training of format 2, this version reads 1"),
+    (lambda blob: blob.pop("format"), None)])  # as the first ones were
+def test_trainings_of_other_formats(tmp_path, change, text):
+    training = saved_training(tmp_path / "run")
+    blob = torch.load(io.BytesIO(et.read_saved_state(tmp_path / "run").caller.blobs["embertable.torch"]), weights_only=True)
+    change(blob)
+    written = io.BytesIO()
+    torch.save(blob, written)
+    (tmp_path / "run" / "step_000000000001").rename(tmp_path / "before")
+    training.model["tables"].engine.save(tmp_path / "run", et.CallerState(blobs={"embertable.torch": written.getvalue()}))
+    other = Training(seed=2)
+    if text is None:
+        other.load(tmp_path / "run")
+        assert other.digests() == training.digests()
+    else:
+        with pytest.raises(ValueError, match=text):
+            other.load(tmp_path / "run")
+
+
 def test_a_damaged_table_changes_nothing(tmp_path):
     ours = torch.nn.ModuleDict({"tables": train(make()), "head": torch.nn.Linear(2, 1)})
     ett.save(ours, None, tmp_path)
