@@ -54,6 +54,8 @@ def save(module: torch.nn.Module, engine: TableModule | Sequence[TableModule] | 
         raise ValueError(f"keep must be >= 0, got {keep}")
     tables = _tables_of(module, engine)
     first, others = tables[0], tables[1:]
+    for one in tables:
+        ranks.require_all(one._processes, "save")
     run, step = pathlib.Path(directory), first.engine.step
     ranks.agreed(lambda: _require_none_waiting(tables))
     if ranks.first_of(lambda: run.is_dir() and step in _steps_in(run)):

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import torch
 
-__all__ = ["agreed", "any_of", "first_of", "gathered", "is_first", "rank", "size"]
+__all__ = ["agreed", "any_of", "first_of", "gathered", "is_first", "rank", "require_all", "size"]
 
 _Result = TypeVar("_Result")
 
@@ -34,9 +34,16 @@ def gathered(mine: Any) -> list[Any]:
     return found
 
 
-def any_of(mine: bool) -> bool:
-    """Whether it holds on any process."""
-    return any(gathered(mine))
+def any_of(mine: bool, processes: int) -> bool:
+    """Whether it holds on any of the processes of an exchange, as far as these can agree, see `require_all`."""
+    return any(gathered(mine)) if processes == size() else mine
+
+
+def require_all(processes: int, what: str) -> None:
+    """Raises unless the processes of an exchange are those of torch.distributed, through which they agree."""
+    if processes not in (1, size()):
+        raise RuntimeError(f"{what} needs torch.distributed, through which processes agree: call init_process_group with the {processes} "
+                           f"processes of the exchange, got {size()}")
 
 
 def agreed(call: Callable[[], _Result]) -> _Result:

@@ -303,6 +303,25 @@ def rank(ddp, folder, steps=10):
     dist.destroy_process_group()
 
 
+def zero_grad_seen_by_one():
+    """zero_grad() of the model drops what waits on all processes, also where no dense gradient came with it."""
+    import torch.distributed as dist
+
+    from embertable.exchange import TorchDistributed
+    ours, plain = (ett.EmbeddingBag(ROWS, DIM, optimizer=et.SGD(1.0), seed=1, strategy=et.EngineStrategy(exchange=TorchDistributed()))
+                   for _ in range(2))
+    dense = torch.nn.Linear(1, 1)
+    optimizer = torch.optim.SGD(dense.parameters(), 0.1)
+    ours.optimizer.step_with(optimizer)
+    loss = ours(torch.tensor([[1]])).sum()
+    (loss + dense(torch.ones(1, 1)).sum() if dist.get_rank() == 1 else loss).backward()
+    dense.zero_grad()
+    ours(torch.tensor([[2]])).sum().backward()
+    optimizer.step()
+    plain(torch.tensor([[2]])).sum().backward()
+    return ours.engine.digest() == plain.engine.digest() and ours.optimizer.skipped_steps
+
+
 def rank_that_overflows():
     """One of the processes has a gradient of a table that is infinite under the scale."""
     import torch.distributed as dist
@@ -327,7 +346,7 @@ def rank_that_overflows():
         scaler.update()
         digests.append(tables.engine.digest())
     scales.append(scaler.get_scale())
-    tell([rows, digests, tables.engine.step, tables.optimizer.skipped_steps, scales])
+    tell([rows, digests, tables.engine.step, tables.optimizer.skipped_steps, scales, zero_grad_seen_by_one()])
     dist.barrier()
     dist.destroy_process_group()
 
@@ -413,10 +432,11 @@ def test_distributed_data_parallel_reaches_the_losses_of_one(tmp_path):
 def test_an_overflow_on_one_process_skips_the_step_of_all():
     first, second = under_torchrun("overflow")
     assert first == second
-    (one, other), digests, step, skipped, scales = first
+    (one, other), digests, step, skipped, scales, dropped = first
     assert one != other  # two tables without a seed differ, and are those of all processes
     assert digests[1] == digests[2] and len(set(digests)) == 3
     assert (step, skipped, scales) == (2, 1, [2.0**9])
+    assert dropped == 1
 
 
 def test_saves_of_two_processes(tmp_path):
