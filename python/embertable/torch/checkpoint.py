@@ -34,7 +34,7 @@ _OTHERS = "others"  # folder in a run for the tables of all modules but the firs
 
 
 class Loaded:
-    """What `load` found beside the states that it put back."""
+    """What `load` found beside the states that it put back. step: the number of the folder, see `save`."""
 
     def __init__(self, step: int, position: Any, directory: str) -> None:
         self.step, self.position, self.directory = step, position, directory
@@ -46,9 +46,12 @@ def save(module: torch.nn.Module, engine: TableModule | Sequence[TableModule] | 
 
     module: the model. engine: its module of tables, or several, or None for those inside `module`. optimizer and scheduler:
     one, a list or a dict of what has state_dict(). position: where the data stand, of numbers, texts, lists, dicts and
-    tensors, or an object with state_dict(). keep: steps that stay, 0 for all. After an error, or killed at any moment, the
-    directory has the steps that it had, or the new one too: older ones are removed after the commit. Of several processes
-    all call it, and an error on one is one on all; the dense part is that of the first one.
+    tensors, or an object with state_dict(). keep: steps that stay, 0 for all.
+
+    The folder has the number of the first tables' step, or the one after the directory's last where that is as high: tables
+    may be frozen while the rest trains, or go on from an older step. After an error, or killed at any moment, the directory
+    has the steps that it had, or the new one too: older ones are removed after the commit. Of several processes all call it,
+    and an error on one is one on all; the dense part is that of the first one.
     """
     if keep < 0:
         raise ValueError(f"keep must be >= 0, got {keep}")
@@ -56,11 +59,9 @@ def save(module: torch.nn.Module, engine: TableModule | Sequence[TableModule] | 
     first, others = tables[0], tables[1:]
     for one in tables:
         ranks.require_all(one._processes, "save")
-    run, step = pathlib.Path(directory), first.engine.step
+    run, trained = pathlib.Path(directory), first.engine.step
     ranks.agreed(lambda: _require_none_waiting(tables))
-    if ranks.first_of(lambda: run.is_dir() and step in _steps_in(run)):
-        raise RuntimeError(f"'{run}' has step {step} already, and a step is saved once: train before the next save, or give another "
-                           "directory")
+    step = ranks.first_of(lambda: max([trained, *(one + 1 for one in _steps_in(run))]))
     state: dict[str, Any] = ranks.agreed(lambda: _plain({
         "module": _dense_state(module, tables), "optimizers": _states(optimizer), "schedulers": _states(scheduler),
         "scaler": None if scaler is None else scaler.state_dict(), "random": _random_state(),
@@ -69,18 +70,21 @@ def save(module: torch.nn.Module, engine: TableModule | Sequence[TableModule] | 
     mine = {part: state.pop(part) for part in ("random", "position")}
     _written(mine)  # what cannot be written cannot be gathered either
     state["ranks"] = ranks.gathered(mine)
-    state["format"] = _FORMAT
+    state["format"], state["trained"] = _FORMAT, trained
     state["others"] = [f"{step:012d}-{index}-{mark}" for index in range(1, len(tables))]
     written = _written(state)  # what cannot be read again is known before the first file is written
     try:
         for other, name in zip(others, state["others"]):
             other.engine.save(run / _OTHERS / name)
+        first.engine.assign_step(step)  # names the folder
         committed = first.engine.save(run, CallerState(blobs={_BLOB: written}))
     except BaseException:
-        if ranks.is_first() and not (run.is_dir() and step in _steps_in(run)):
+        if ranks.is_first() and step not in _steps_in(run):
             for name in state["others"]:
                 shutil.rmtree(run / _OTHERS / name, ignore_errors=True)
         raise
+    finally:
+        first.engine.assign_step(trained)
     ranks.first_of(lambda: _remove_older(run, keep, step, state["others"]))
     return os.fspath(committed)
 
@@ -127,6 +131,7 @@ def load(module: torch.nn.Module, engine: TableModule | Sequence[TableModule] | 
         ranks.agreed(put_back)
         for one, place in zip(tables, places):
             one.engine.restore(place)
+        tables[0].engine.assign_step(state.get("trained", step))
     for one in tables:
         one._steps.drop(skipped=False)
     rank = ranks.rank()
@@ -330,6 +335,8 @@ def _set_random_state(state: Mapping[str, Any]) -> None:
 
 
 def _steps_in(run: pathlib.Path) -> list[int]:
+    if not run.is_dir():
+        return []
     with CheckpointRun(run) as opened:
         return list(opened.steps())
 
