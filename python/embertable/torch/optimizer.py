@@ -48,8 +48,7 @@ class Rates:
                 self._made[id(optimizer)] = (optimizer, optimizer, None)
             else:
                 own = Rate(float(rate))
-                made = Optimizer(optimizer.rule, own, **optimizer.parameters, **optimizer.options)
-                self._made[id(optimizer)] = (optimizer, made, own)
+                self._made[id(optimizer)] = (optimizer, optimizer.with_learning_rate(own), own)
         _, made, own_rate = self._made[id(optimizer)]
         if own_rate is None:
             self.fixed.add(table)

@@ -748,6 +748,19 @@ def test_the_rate_follows_a_scheduler():
         ours.optimizer.follow(3)
 
 
+def test_rules_of_the_callers_own():
+    """Steps of SGD, whose rate is set between them."""
+    def rule(tile):
+        tile.row -= tile.learning_rate * tile.gradient
+
+    ours, plain = bag(optimizer=et.Optimizer.custom(rule, 0.5, name="mine")), bag(optimizer=et.SGD(0.5))
+    for rate in (0.5, 0.25):
+        for module in (ours, plain):
+            module.optimizer.learning_rate = rate
+            module(torch.tensor([[1, 2]])).square().sum().backward()
+    assert torch.equal(rows_of(ours), rows_of(plain)) and ours.optimizer.learning_rate == 0.25
+
+
 def test_tables_may_have_optimizers_of_their_own():
     ours = ett.EmbeddingBagCollection([ett.EmbeddingBagConfig(ROWS, DIM, "a", ["a"], optimizer=et.SGD(1.0)),
                                        ett.EmbeddingBagConfig(ROWS, DIM, "b", ["b"])], et.Adagrad(0.5), seed=1)

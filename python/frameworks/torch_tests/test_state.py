@@ -513,7 +513,15 @@ def test_tables_outside_of_the_model_that_do_not_fit_change_nothing(tmp_path):
         with pytest.raises(ValueError, match=text):
             ett.load(other[0], [other[0]["tables"], other[1]], tmp_path)
         assert [one.engine.digest() for one in (other[0]["tables"], other[1])] == digests
-    other, beside = training(seed=2)
+    rule = lambda row_wise: et.Optimizer.custom(lambda tile: None, slots={"m": 0.0}, row_wise=row_wise)
+    model, outer = training(optimizer=rule(["m"]))
+    ett.save(model, [model["tables"], outer], tmp_path)
+    other, beside = training(optimizer=rule([]), seed=2)
+    before = other["tables"].engine.digest()
+    with pytest.raises(ValueError, match=r"slot 'm' of table 'weight' has one number a row there alone: make the module with the rule"):
+        ett.load(other, [other["tables"], beside], tmp_path)
+    assert other["tables"].engine.digest() == before
+    other, beside = training(optimizer=rule(["m"]), seed=2)
     ett.load(other, [other["tables"], beside], tmp_path)
     assert beside.engine.digest() == outer.engine.digest() and other["tables"].engine.digest() == model["tables"].engine.digest()
 
