@@ -741,6 +741,7 @@ def test_the_rate_follows_a_scheduler():
         if rate > 0.125:
             scheduler.step()
     ours.optimizer.learning_rate = 2.0
+    optimizer.param_groups[0]["lr"] = 1.0  # it is not followed any more
     assert ours.optimizer.learning_rate == 2.0
     with pytest.raises(ValueError, match="learning_rate must be >= 0, got -1"):
         ours.optimizer.learning_rate = -1
