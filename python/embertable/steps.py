@@ -29,7 +29,7 @@ __all__ = ["AbandonedStepWarning", "BAGS", "BAGS_OR_SINGLES", "BAGS_WITH_LAST_OF
 BAGS_OR_SINGLES, BAGS, BAGS_WITH_LAST_OFFSET, SINGLES = range(4)
 
 _MOST_NAMED = 4  # abandoned steps in one warning
-_OPEN, _GIVEN, _CLOSED = "open", "given", "closed"
+_OPEN, _GIVEN, _DROPPED, _CLOSED = "open", "given", "dropped", "closed"
 _HERE = os.path.dirname(__file__) + os.sep
 _process = os.getpid()  # asking each time costs a call of the system
 
@@ -149,7 +149,7 @@ class Steps:
     def __init__(self, engine: Embedding, name: str, *, features: Sequence[str] = (), single: bool = False, replicas: int = 1,
                  divide_by: int = 1, any_of: Callable[[bool], bool] = bool, inner: Sequence[str] = ()) -> None:
         self.engine, self.name = engine, name
-        self._features, self._any_of, self._inner = list(features), any_of, (_HERE, *inner)
+        self._features, self.any_of, self._inner = list(features), any_of, (_HERE, *inner)
         self.deferred = False  # gradients wait for `commit`
         self.outputs = "numpy"  # the kind of arrays that activations are; with several replicas they are NumPy's
         self.abandoned = 0
@@ -257,34 +257,32 @@ class Steps:
         """Applies the gradients that wait, as one step of the tables, multiplied by `scale`. Without any it does nothing.
 
         False if some are infinite or NaN, on any process, and `may_overflow`: then nothing has changed and they are dropped.
+        After an error they wait as before.
         """
         self.require_own_process()
         with self._lock:
-            waiting, self._waiting = self._waiting, []
-            if not waiting:
-                return True
-            factor = np.float32(scale) * self._share
+            waiting, factor = self._waiting, np.float32(scale) * self._share
+            # All processes ask, also those where nothing waits.
+            if may_overflow and self.any_of(not all(_is_finite(step._gradients, factor) for step in waiting)):
+                self.drop()
+                return False
+            if len(waiting) == 1:
+                self._apply(waiting[0], waiting[0]._gradients, factor)
+            elif waiting:
+                self._apply_together(waiting, factor)
             for step in waiting:
-                step._state = _CLOSED
-            try:
-                if may_overflow and self._any_of(not all(_is_finite(step._gradients, factor) for step in waiting)):
-                    self.skipped += 1
-                    return False
-                if len(waiting) == 1:
-                    self._apply(waiting[0], waiting[0]._gradients, factor)
-                else:
-                    self._apply_together(waiting, factor)
-            finally:
-                for step in waiting:
-                    step._token = step._gradients = step._batch = None
+                step._state, step._token, step._gradients, step._batch = _CLOSED, None, None, None
+            self._waiting = []
             return True
 
     def drop(self, skipped: bool = True) -> None:
-        """Forgets the gradients that wait: the trainer's optimizer skipped its step, or began anew."""
+        """Forgets the gradients that wait: the trainer's optimizer skipped its step, or began anew.
+
+        A graph that was retained may bring others for the same lookups.
+        """
         with self._lock:
             for step in self._waiting:
-                step._state = _CLOSED
-                step._token = step._gradients = step._batch = None
+                step._state, step._gradients = _DROPPED, None
             self.skipped += skipped and bool(self._waiting)
             self._waiting = []
 

@@ -126,6 +126,20 @@ nb::object rate_of(const PythonOptimizer& self) {
   return nb::float_(self.value.learning_rate().constant());
 }
 
+/// Returns an optimizer that differs in its rate alone.
+PythonOptimizer with_learning_rate(const PythonOptimizer& self, nb::handle learning_rate) {
+  PythonOptimizer other = self;
+  other.rate = nullptr;
+  other.value = self.value.with_learning_rate(
+      rate_from(learning_rate, "learning_rate", "what a learning_rate returns", other.rate));
+  if (self.recipe.is_valid() && nb::cast<std::string>(self.recipe[0]) == "custom") {
+    const nb::object function = self.recipe[1][0];
+    other.recipe = nb::make_tuple(
+        self.recipe[0], nb::make_tuple(function, nb::borrow(learning_rate)), self.recipe[2]);
+  }
+  return other;
+}
+
 nb::dict variants() {
   nb::dict all;
   for (const OptimizerVariant& variant : optimizer_variants())
@@ -360,6 +374,13 @@ attributes, too. Functions are equal by identity. Raises ValueError naming rule,
           "slots",
           [](const PythonOptimizer& self) { return slots_to_python(slots_of(self.value)); },
           "What it keeps beside each row: (name, row_wise, initial_value) of each slot.")
+      .def("with_learning_rate", with_learning_rate, nb::arg("learning_rate"),
+           nb::sig("def with_learning_rate(self, learning_rate: float | "
+                   "collections.abc.Callable[[], float]) -> Optimizer"),
+           R"(Gives an optimizer with another rate, a number or a function, and all else as here.
+
+>>> embertable.Adagrad(0.1).with_learning_rate(0.05).learning_rate
+0.05)")
       .def("__getattr__", attribute_of, nb::arg("name"))
       .def("__repr__", [](const PythonOptimizer& self) { return self.value.to_string(); })
       .def("__eq__",

@@ -164,6 +164,16 @@ def test_gradients_that_are_no_numbers_are_refused_unless_they_are_allowed():
         embedding(gradient_policy="drop")
 
 
+def test_an_optimizer_with_another_rate_keeps_its_parameters_and_options():
+    count = lambda: 3.0
+    one = et.Optimizer("adamw", 0.1, beta1=0.5, clipvalue=2.0, clip_weight_max=1.0, step_counter=count)
+    other = one.with_learning_rate(0.2)
+    assert (other.learning_rate, other.parameters, other.options) == (0.2, one.parameters, one.options)
+    assert one.learning_rate == 0.1 and other.with_learning_rate(0.1) == one and et.Adagrad(1.0).with_learning_rate(2).rule == "adagrad"
+    with pytest.raises(ValueError, match="adamw: learning_rate must be >= 0, got -1"):
+        one.with_learning_rate(-1)
+
+
 def test_a_rate_function_may_take_the_step():
     asked = []
 

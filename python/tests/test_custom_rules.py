@@ -189,6 +189,19 @@ def test_optimizers_are_equal_and_pickle_by_their_arguments():
     assert pickle.loads(pickle.dumps(et.slots_only(["a"]))).rule == "slots_only"
 
 
+def test_an_optimizer_with_another_rate_differs_in_that_alone():
+    one = et.Optimizer.custom(adagrad, 0.5, name="mine", slots={"sums": 0.1}, clipvalue=2.0)
+    other, rate = one.with_learning_rate(0.25), lambda step: 0.5 / step
+    assert other == et.Optimizer.custom(adagrad, 0.25, name="mine", slots={"sums": 0.1}, clipvalue=2.0)
+    assert one.learning_rate == 0.5 and other.with_learning_rate(0.5) == one
+    assert pickle.loads(pickle.dumps(other)) == other and one.with_learning_rate(rate).learning_rate is rate
+    mine, plain = one_table(one.with_learning_rate(rate)), one_table(et.Optimizer.custom(adagrad, rate, slots={"sums": 0.1}, clipvalue=2.0))
+    for embedding in (mine, plain):
+        step(embedding, [1, 2], 3.0), step(embedding, [1, 3], 1.0)
+    assert mine.digest() == plain.digest()
+    assert pickle.loads(pickle.dumps(et.slots_only(["a"]).with_learning_rate(1))).rule == "slots_only"
+
+
 def test_one_rule_serves_several_tables_and_engines():
     optimizer = et.Optimizer.custom(adagrad, 0.5, slots={"sums": 0.1})
     one, other = engine(optimizer=optimizer), engine(optimizer=optimizer)

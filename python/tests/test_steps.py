@@ -174,6 +174,41 @@ def test_gradients_that_overflow_are_dropped_where_that_may_happen(value):
     np.testing.assert_array_equal(table(steps), expected())
 
 
+def test_after_an_error_gradients_wait_as_before():
+    steps = make()
+    steps.deferred = True
+    _, step = steps.look_up([ids([1])], True)
+    steps.give(step, [gradient(np.inf)])
+    for _ in range(2):
+        with pytest.raises(et.DataError, match="must be finite, got inf"):
+            steps.commit()
+        assert steps.waiting == 1 and steps.skipped == 0 and steps.engine.step == 0
+    steps.drop()
+    assert steps.commit() and steps.engine.step == 0
+
+
+def test_a_lookup_takes_gradients_again_after_a_drop():
+    steps = make()
+    steps.deferred = True
+    _, step = steps.look_up([ids([1])], True)
+    for value in (4, 1):
+        steps.give(step, [gradient(value)])
+        if value == 4:
+            steps.drop()
+    steps.commit()
+    np.testing.assert_array_equal(table(steps), expected((1, 1)))
+    with pytest.raises(RuntimeError, match="backward came twice for lookup 1 .*, whose gradients are applied already"):
+        steps.give(step, [gradient(1)])
+
+
+def test_every_process_asks_whether_another_one_overflows():
+    """Also where nothing waits, since the others wait for the answer."""
+    asked = []
+    steps = make(any_of=lambda mine: asked.append(mine) or True)
+    steps.deferred = True
+    assert not steps.commit(may_overflow=True) and asked == [False] and steps.skipped == 0
+
+
 def test_gradients_are_divided_by_the_processes():
     steps = make(divide_by=4)
     _, step = steps.look_up([ids([1])], True)

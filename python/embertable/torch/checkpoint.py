@@ -6,6 +6,7 @@ import collections
 import contextlib
 import copy
 import io
+import json
 import os
 import pathlib
 import pickle
@@ -23,16 +24,17 @@ from .._core import CallerState, CheckpointRun, find_checkpoint, read_saved_stat
 from .._core import Embedding as Engine
 from . import ranks
 from .modules import TableModule
-from .state import EXTRA, differences, extra_of
+from .state import EXTRA, differences
 
 __all__ = ["Loaded", "load", "save"]
 
 _BLOB = "embertable.torch"
+_FORMAT = 1  # of the blob; the first ones had none
 _OTHERS = "others"  # folder in a run for the tables of all modules but the first
 
 
 class Loaded:
-    """What `load` found beside the states that it put back."""
+    """What `load` found beside the states that it put back. step: the number of the folder, see `save`."""
 
     def __init__(self, step: int, position: Any, directory: str) -> None:
         self.step, self.position, self.directory = step, position, directory
@@ -44,45 +46,46 @@ def save(module: torch.nn.Module, engine: TableModule | Sequence[TableModule] | 
 
     module: the model. engine: its module of tables, or several, or None for those inside `module`. optimizer and scheduler:
     one, a list or a dict of what has state_dict(). position: where the data stand, of numbers, texts, lists, dicts and
-    tensors, or an object with state_dict(). keep: steps that stay, 0 for all. After an error, or killed at any moment, the
-    directory has the steps that it had. Of several processes all call it; the dense part is that of the first one.
+    tensors, or an object with state_dict(). keep: steps that stay, 0 for all.
+
+    The folder has the number of the first tables' step, or the one after the directory's last where that is as high: tables
+    may be frozen while the rest trains, or go on from an older step. After an error, or killed at any moment, the directory
+    has the steps that it had, or the new one too: older ones are removed after the commit. Of several processes all call it,
+    and an error on one is one on all; the dense part is that of the first one.
     """
+    if keep < 0:
+        raise ValueError(f"keep must be >= 0, got {keep}")
     tables = _tables_of(module, engine)
     first, others = tables[0], tables[1:]
-    run, step = pathlib.Path(directory), first.engine.step
     for one in tables:
-        one._settle()
-        if one._steps.waiting:
-            raise RuntimeError(f"{one._steps.name}: gradients wait for the optimizer's step, and would be lost: save after "
-                               "optimizer.step() or optimizer.zero_grad()")
-    if ranks.first_of(run.is_dir() and step in _steps_in(run)):
-        raise RuntimeError(f"'{run}' has step {step} already, and a step is saved once: train before the next save, or give another "
-                           "directory")
-    state: dict[str, Any] = {
+        ranks.require_all(one._processes, "save")
+    run, trained = pathlib.Path(directory), first.engine.step
+    ranks.agreed(lambda: _require_none_waiting(tables))
+    step = ranks.first_of(lambda: max([trained, *(one + 1 for one in _steps_in(run))]))
+    state: dict[str, Any] = ranks.agreed(lambda: _plain({
         "module": _dense_state(module, tables), "optimizers": _states(optimizer), "schedulers": _states(scheduler),
         "scaler": None if scaler is None else scaler.state_dict(), "random": _random_state(),
-        "position": position.state_dict() if hasattr(position, "state_dict") else position}
-    state = _plain(state)
-    mark = ranks.first_of(secrets.token_hex(4))
-    state["ranks"] = ranks.gathered({part: state.pop(part) for part in ("random", "position")})
+        "position": position.state_dict() if hasattr(position, "state_dict") else position}))
+    mark = ranks.first_of(lambda: secrets.token_hex(4))
+    mine = {part: state.pop(part) for part in ("random", "position")}
+    _written(mine)  # what cannot be written cannot be gathered either
+    state["ranks"] = ranks.gathered(mine)
+    state["format"], state["trained"] = _FORMAT, trained
     state["others"] = [f"{step:012d}-{index}-{mark}" for index in range(1, len(tables))]
     written = _written(state)  # what cannot be read again is known before the first file is written
     try:
         for other, name in zip(others, state["others"]):
             other.engine.save(run / _OTHERS / name)
+        first.engine.assign_step(step)  # names the folder
         committed = first.engine.save(run, CallerState(blobs={_BLOB: written}))
     except BaseException:
-        if ranks.is_first() and not (run.is_dir() and step in _steps_in(run)):
+        if ranks.is_first() and step not in _steps_in(run):
             for name in state["others"]:
                 shutil.rmtree(run / _OTHERS / name, ignore_errors=True)
         raise
-    if ranks.is_first():
-        with CheckpointRun(run) as opened:
-            if keep:
-                opened.keep(keep)
-            steps = opened.steps()
-        _remove_others(run, steps, step, state["others"])
-    ranks.barrier()
+    finally:
+        first.engine.assign_step(trained)
+    ranks.first_of(lambda: _remove_older(run, keep, step, state["others"]))
     return os.fspath(committed)
 
 
@@ -93,41 +96,58 @@ def load(module: torch.nn.Module, engine: TableModule | Sequence[TableModule] | 
     Everything that was saved must be asked for, and the other way round. The position is in what comes back.
     """
     tables = _tables_of(module, engine)
-    path = pathlib.Path(find_checkpoint(directory))
-    saved = read_saved_state(path)
-    blob = saved.caller.blobs.get(_BLOB)
-    if blob is None:
-        raise ValueError(f"'{path}' has no training of torch: embertable.torch.save writes it, and Embedding.save tables alone")
-    state = torch.load(io.BytesIO(blob), map_location="cpu", weights_only=True)
-    if len(state["others"]) != len(tables) - 1:
-        raise ValueError(f"'{path}' has tables of {len(state['others']) + 1} modules, the model has {len(tables)}")
-    _require_same("optimizer", state["optimizers"], optimizer)
-    _require_same("scheduler", state["schedulers"], scheduler)
-    _require_groups(state["optimizers"], optimizer)
-    if (state["scaler"] is None) != (scaler is None):
-        raise ValueError(f"'{path}' was saved {'without' if state['scaler'] is None else 'with'} a scaler: give "
-                         f"{'none' if state['scaler'] is None else 'one'}")
-    _require_alike(module, tables, state["module"])
-    places = [path, *(path.parent / _OTHERS / name for name in state["others"])]
-    if len(places) > 1:  # a single one is checked while it is restored, and nothing changes before its end
-        for place in places:
-            verify_checkpoint(place)
-    with _back_after_errors(module, tables, [*_as_dict(optimizer).values(), *_as_dict(scheduler).values(), scaler]):
+
+    def check() -> tuple[pathlib.Path, int, dict[str, Any], list[pathlib.Path]]:
+        path = pathlib.Path(find_checkpoint(directory))
+        saved = read_saved_state(path)
+        state = _read(path, saved.caller.blobs.get(_BLOB))
+        if len(state["others"]) != len(tables) - 1:
+            raise ValueError(f"'{path}' has tables of {len(state['others']) + 1} modules, the model has {len(tables)}")
+        _require_same("optimizer", state["optimizers"], optimizer)
+        _require_same("scheduler", state["schedulers"], scheduler)
+        _require_groups(state["optimizers"], optimizer)
+        if (state["scaler"] is None) != (scaler is None):
+            raise ValueError(f"'{path}' was saved {'without' if state['scaler'] is None else 'with'} a scaler: give "
+                             f"{'none' if state['scaler'] is None else 'one'}")
+        _require_alike(module, tables, state["module"])
+        places = [path, *(path.parent / _OTHERS / name for name in state["others"])]
+        if len(places) > 1:  # a single restore checks before it changes rows
+            for place in places:
+                verify_checkpoint(place)
+        for one, place in zip(tables, places):
+            _require_tables(one, place)
+        return path, saved.step, state, places
+
+    def put_back() -> None:
         with _left_out(tables):
             module.load_state_dict(state["module"])
         _put_back(state["optimizers"], optimizer)
         _put_back(state["schedulers"], scheduler)
         if scaler is not None:
             scaler.load_state_dict(state["scaler"])
+
+    path, step, state, places = ranks.agreed(check)
+    with _back_after_errors(module, tables, [*_as_dict(optimizer).values(), *_as_dict(scheduler).values(), scaler]):
+        ranks.agreed(put_back)
         for one, place in zip(tables, places):
             one.engine.restore(place)
+        tables[0].engine.assign_step(state.get("trained", step))
     for one in tables:
         one._steps.drop(skipped=False)
     rank = ranks.rank()
     mine = state["ranks"][rank] if rank < len(state["ranks"]) else None
     if mine is not None and random_state:
         _set_random_state(mine["random"])
-    return Loaded(saved.step, None if mine is None else mine["position"], os.fspath(path))
+    return Loaded(step, None if mine is None else mine["position"], os.fspath(path))
+
+
+def _read(path: pathlib.Path, blob: bytes | None) -> dict[str, Any]:
+    if blob is None:
+        raise ValueError(f"'{path}' has no training of torch: embertable.torch.save writes it, and Embedding.save tables alone")
+    state: dict[str, Any] = torch.load(io.BytesIO(blob), map_location="cpu", weights_only=True)
+    if state.get("format", _FORMAT) != _FORMAT:
+        raise ValueError(f"'{path}' has a training of format {state['format']}, this version reads {_FORMAT}")
+    return state
 
 
 def _tables_of(module: torch.nn.Module, engine: Any) -> list[TableModule]:
@@ -151,6 +171,14 @@ def _tables_of(module: torch.nn.Module, engine: Any) -> list[TableModule]:
         if not isinstance(one, TableModule):
             raise TypeError(f"engine must be a module of embertable.torch or a list of them, got {type(one).__name__}")
     return found
+
+
+def _require_none_waiting(tables: Sequence[TableModule]) -> None:
+    for one in tables:
+        one._settle()
+        if one._steps.waiting:
+            raise RuntimeError(f"{one._steps.name}: gradients wait for the optimizer's step, and would be lost: save after "
+                               "optimizer.step() or optimizer.zero_grad()")
 
 
 @contextlib.contextmanager
@@ -194,11 +222,22 @@ def _require_alike(module: torch.nn.Module, tables: Sequence[TableModule], saved
     if differ:
         raise ValueError(f"the model is not the one that was saved: {', '.join(differ[:4])} differ"
                          + (f", and {len(differ) - 4} more" if len(differ) > 4 else ""))
-    for name, one in module.named_modules():
-        extra = extra_of(saved, f"{name}." if name else "") if isinstance(one, TableModule) else None
-        problems = differences(one, extra) if isinstance(one, TableModule) and extra is not None else []
-        if problems:
-            raise ValueError(problems[0])
+
+
+def _require_tables(one: TableModule, place: pathlib.Path) -> None:
+    """Before the first table of any module changes: the tables that were saved there fit this module's."""
+    tables = json.loads((pathlib.Path(find_checkpoint(place)) / "manifest.json").read_bytes())["tables"]
+    there = {table["name"]: {"rows": table["vocabulary_size"], "dim": table["dim"], "combiner": table["combiner"],
+                             "rule": table["optimizer"]["rule"] if table["optimizer"] else ""} for table in tables}
+    problems = differences(one, {"tables": there})
+    if problems:
+        raise ValueError(problems[0])
+    row_wise = {f"{table['name']}/{slot['name']}": slot["row_wise"] for table in tables for slot in table["slots"]}
+    for info in one._steps.engine.tables:
+        for slot in info.slots:
+            if row_wise.get(f"{info.name}/{slot.name}", slot.row_wise) != slot.row_wise:
+                raise ValueError(f"{one._steps.name}: slot '{slot.name}' of table '{info.name}' has one number a row "
+                                 f"{'here' if slot.row_wise else 'there'} alone: make the module with the rule that saved '{place}'")
 
 
 def _as_dict(value: Any) -> dict[str, Any]:
@@ -248,8 +287,7 @@ def _written(state: Mapping[str, Any]) -> bytes:
     error = _fault(state, written)
     problem = None
     if error is not None:
-        parts = {**state, **{part: [one[part] for one in state["ranks"]] for part in state["ranks"][0]}, "ranks": None}
-        part = next((part for part, one in parts.items() if _fault(one, io.BytesIO()) is not None), "state")
+        part = next((part for part, one in state.items() if _fault(one, io.BytesIO()) is not None), "state")
         known = re.search(r"GLOBAL (\w[\w.]*)", str(error))
         problem = (f"{part}: has what torch.load(weights_only=True) does not read, {known[1] if known else str(error).splitlines()[0]}: "
                    "give numbers, texts, lists, dicts and tensors")
@@ -297,13 +335,18 @@ def _set_random_state(state: Mapping[str, Any]) -> None:
 
 
 def _steps_in(run: pathlib.Path) -> list[int]:
+    if not run.is_dir():
+        return []
     with CheckpointRun(run) as opened:
         return list(opened.steps())
 
 
-def _remove_others(run: pathlib.Path, steps: Sequence[int], step: int, names: Sequence[str]) -> None:
-    """Removes what no step refers to: of steps that are gone, and of saves of this step that were killed."""
-    kept = {f"{one:012d}" for one in steps}
+def _remove_older(run: pathlib.Path, keep: int, step: int, names: Sequence[str]) -> None:
+    """Leaves the newest steps, and of the other modules' tables what these refer to: not those of saves that were killed."""
+    with CheckpointRun(run) as opened:
+        if keep:
+            opened.keep(keep)
+        kept = {f"{one:012d}" for one in opened.steps()}
     for place in (run / _OTHERS).glob("*-*"):
         of = place.name.split("-")[0]
         if of not in kept or (of == f"{step:012d}" and place.name not in names):

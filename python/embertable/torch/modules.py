@@ -92,7 +92,8 @@ class TableModule(torch.nn.Module):
         self._dims = [made[table].dim for _, table in features]
         self._steps = Steps(engine, name, features=self._names, single=single, replicas=strategy.local_replicas,
                             divide_by=processes if rank_gradients == "mean" else 1,
-                            any_of=ranks.any_of if processes > 1 and processes == ranks.size() else bool, inner=(_TORCH,))
+                            any_of=lambda mine: ranks.any_of(mine, processes), inner=(_TORCH,))
+        self._processes = processes  # of the exchange
         self._optimizer = TableOptimizer(self, rates, self._steps)
         self._reader = Reader(name, padding or [None] * len(features), self._ids_to_host)
         self._probe = torch.zeros(1, dtype=torch.float32, device="cpu", requires_grad=True)
@@ -287,11 +288,11 @@ class TableModule(torch.nn.Module):
 
     def _take(self, step: Any, gradients: Sequence[torch.Tensor | None]) -> None:
         """Gives gradients to the tables; those on an accelerator once they have arrived."""
+        self._optimizer.note_gradients()
         if self._transfers is None:
             if not self._exchanges or not self._steps.direct:
                 gradients = [None if one is None else one.resolve_neg().contiguous().numpy() for one in gradients]
             self._steps.give(step, gradients)
-            self._optimizer.after_gradients()
             return
         with self._settling:
             self._settle()
@@ -305,7 +306,6 @@ class TableModule(torch.nn.Module):
             if self._arriving is not None:
                 (step, arriving), self._arriving = self._arriving, None
                 self._steps.give(step, arriving.wait())
-                self._optimizer.after_gradients()
 
     def _ids_to_host(self, tensor: torch.Tensor, what: str) -> torch.Tensor:
         if tensor.device != self._device or self._transfers is None:
@@ -403,7 +403,7 @@ def _drawn_seed(processes: int) -> int:
     drawn = int(torch.randint(1 << 62, (1,), dtype=torch.int64, device="cpu"))
     if processes == 1:
         return drawn
-    return int(ranks.first_of(drawn)) if processes == ranks.size() else number
+    return ranks.first_of(lambda: drawn) if processes == ranks.size() else number
 
 
 def _refuse_trace(name: str) -> None:

@@ -10,6 +10,7 @@ import torch
 
 from .._core import Optimizer
 from ..steps import Steps
+from . import ranks
 
 if TYPE_CHECKING:
     from .modules import TableModule
@@ -47,8 +48,7 @@ class Rates:
                 self._made[id(optimizer)] = (optimizer, optimizer, None)
             else:
                 own = Rate(float(rate))
-                made = Optimizer(optimizer.rule, own, **optimizer.parameters, **optimizer.options)
-                self._made[id(optimizer)] = (optimizer, made, own)
+                self._made[id(optimizer)] = (optimizer, optimizer.with_learning_rate(own), own)
         _, made, own_rate = self._made[id(optimizer)]
         if own_rate is None:
             self.fixed.add(table)
@@ -75,7 +75,7 @@ class TableOptimizer:
 
     @property
     def learning_rate(self) -> float:
-        """The rate of the next step. Tables with rates of their own: see `learning_rates`."""
+        """The rate of the next step. Setting it ends `follow`. Tables with rates of their own: see `learning_rates`."""
         found = set(self.learning_rates.values())
         if len(found) != 1:
             raise RuntimeError(f"{self._steps.name}: the tables have {len(found)} rates, see learning_rates" if found else
@@ -126,7 +126,9 @@ class TableOptimizer:
     def step_with(self, optimizer: Any, scaler: Any = None) -> None:
         """Gradients wait, and add up over several backwards, until `optimizer.step()`; `optimizer.zero_grad()` drops them.
 
-        With a `torch.amp.GradScaler` they are divided by its scale; a step that it skips changes no table.
+        The tables step first: after an error, neither they nor the optimizer's parameters have changed, and the gradients
+        wait. With a closure, which brings the gradients, they step last. With a `torch.amp.GradScaler` gradients are divided
+        by its scale; a step that it skips changes no table.
         """
         name = self._steps.name
         optimizer = _unwrapped(optimizer)
@@ -136,19 +138,22 @@ class TableOptimizer:
             raise RuntimeError(f"{name}: step_with was called before; the tables step with one optimizer")
         if scaler is not None and not callable(getattr(scaler, "get_scale", None)):
             raise TypeError(f"{name}: scaler must be a torch.amp.GradScaler, got {type(scaler).__name__}")
+        module = self._module()
+        if scaler is not None and module is not None:
+            ranks.require_all(module._processes, f"{name}: step_with with a scaler")
         self._leader, self._scaler = weakref.ref(optimizer), scaler
         self._steps.deferred = True
         ours = weakref.ref(self)
 
-        def after_step(stepped: torch.optim.Optimizer, *_: Any) -> None:
+        def before_step(stepped: torch.optim.Optimizer, arguments: Any, named: Any) -> None:
             mine = ours()
-            if mine is None:
-                return
-            found = getattr(stepped, "found_inf", None)  # of a scaler that leaves it to the optimizer to skip
-            if found is not None and float(found) > 0:
-                mine.zero_grad()
-            else:
-                mine.step()
+            if mine is not None and not _has_closure(*arguments[1:], **named):
+                mine._step_beside(stepped)
+
+        def after_step(stepped: torch.optim.Optimizer, arguments: Any, named: Any) -> None:
+            mine = ours()
+            if mine is not None and _has_closure(*arguments[1:], **named):
+                mine._step_beside(stepped)
 
         zero_grad = optimizer.zero_grad
 
@@ -158,20 +163,18 @@ class TableOptimizer:
                 mine.zero_grad()
             zero_grad(*arguments, **named)
 
+        optimizer.register_step_pre_hook(before_step)
         optimizer.register_step_post_hook(after_step)
         optimizer.zero_grad = zero_grad_of_both  # type: ignore[method-assign]
-        if scaler is None:
-            return
-        step_of_scaler = scaler.step
+        if scaler is not None:
+            scaler.step = _StepOrSkip(scaler, ours)
 
-        def step_or_skip(stepped: Any, *arguments: Any, **named: Any) -> Any:
-            result = step_of_scaler(stepped, *arguments, **named)
-            mine = ours()
-            if mine is not None and _unwrapped(stepped) is optimizer:  # what still waits has been skipped
-                mine.zero_grad()
-            return result
-
-        scaler.step = step_or_skip
+    def _step_beside(self, leader: torch.optim.Optimizer) -> None:
+        found = getattr(leader, "found_inf", None)  # of a scaler that leaves it to the optimizer to skip
+        if found is not None and float(found) > 0:
+            self.zero_grad()
+        else:
+            self.step()
 
     def step(self) -> None:
         """Applies the gradients that wait; the optimizer of `step_with` calls it."""
@@ -180,9 +183,9 @@ class TableOptimizer:
             module._settle()
         scaled = self._scaler is not None and self._scaler.is_enabled()
         scale = float(self._scaler.get_scale()) if scaled else 1.0
-        self._beside_dense = False
         if not self._steps.commit(1.0 / scale, may_overflow=scaled):
             self._lower_scale = True
+        self._beside_dense = False
 
     def zero_grad(self) -> None:
         """Drops the gradients that wait."""
@@ -200,12 +203,12 @@ class TableOptimizer:
         if self._lower_scale:
             self._lower_scale = False
             self._scaler.update(self._scaler.get_scale() * self._scaler.get_backoff_factor())
-        if self._steps.waiting and self._beside_dense and not self._has_dense_gradients():
+        if self._steps.waiting and self._steps.any_of(self._beside_dense and not self._has_dense_gradients()):
             self._beside_dense = False
             self._steps.drop()
 
-    def after_gradients(self) -> None:
-        """Gradients have come that may wait."""
+    def note_gradients(self) -> None:
+        """Backward has come to the tables: looks whether gradients that will wait come with dense ones."""
         if self._leader is not None and not self._beside_dense:
             self._beside_dense = self._has_dense_gradients()
 
@@ -225,6 +228,27 @@ class TableOptimizer:
         for table, base in state.items():
             if table in self._rates.by_table:
                 self._rates.by_table[table].base = float(base)
+
+
+class _StepOrSkip:
+    """The method `step` of a scaler: what still waits after it has been skipped. Copies of the scaler have their own method."""
+
+    def __init__(self, scaler: Any, ours: weakref.ref[TableOptimizer]) -> None:
+        self._scaler, self._step, self._ours = scaler, scaler.step, ours
+
+    def __call__(self, stepped: Any, *arguments: Any, **named: Any) -> Any:
+        result = self._step(stepped, *arguments, **named)
+        mine = self._ours()
+        if mine is not None and mine._leader is not None and _unwrapped(stepped) is mine._leader():
+            mine.zero_grad()
+        return result
+
+    def __reduce__(self) -> Any:
+        return getattr, (self._scaler, "step")
+
+
+def _has_closure(closure: Any = None, *_: Any, **__: Any) -> bool:
+    return callable(closure)
 
 
 def _unwrapped(optimizer: Any) -> Any:

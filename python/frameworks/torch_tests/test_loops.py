@@ -1,5 +1,6 @@
 """Modules of embertable.torch within torch.compile, DistributedDataParallel, DataLoader, Lightning and Accelerate."""
 
+import datetime
 import json
 import multiprocessing
 import os
@@ -302,6 +303,25 @@ def rank(ddp, folder, steps=10):
     dist.destroy_process_group()
 
 
+def zero_grad_seen_by_one():
+    """zero_grad() of the model drops what waits on all processes, also where no dense gradient came with it."""
+    import torch.distributed as dist
+
+    from embertable.exchange import TorchDistributed
+    ours, plain = (ett.EmbeddingBag(ROWS, DIM, optimizer=et.SGD(1.0), seed=1, strategy=et.EngineStrategy(exchange=TorchDistributed()))
+                   for _ in range(2))
+    dense = torch.nn.Linear(1, 1)
+    optimizer = torch.optim.SGD(dense.parameters(), 0.1)
+    ours.optimizer.step_with(optimizer)
+    loss = ours(torch.tensor([[1]])).sum()
+    (loss + dense(torch.ones(1, 1)).sum() if dist.get_rank() == 1 else loss).backward()
+    dense.zero_grad()
+    ours(torch.tensor([[2]])).sum().backward()
+    optimizer.step()
+    plain(torch.tensor([[2]])).sum().backward()
+    return ours.engine.digest() == plain.engine.digest() and ours.optimizer.skipped_steps
+
+
 def rank_that_overflows():
     """One of the processes has a gradient of a table that is infinite under the scale."""
     import torch.distributed as dist
@@ -326,9 +346,62 @@ def rank_that_overflows():
         scaler.update()
         digests.append(tables.engine.digest())
     scales.append(scaler.get_scale())
-    tell([rows, digests, tables.engine.step, tables.optimizer.skipped_steps, scales])
+    tell([rows, digests, tables.engine.step, tables.optimizer.skipped_steps, scales, zero_grad_seen_by_one()])
     dist.barrier()
     dist.destroy_process_group()
+
+
+class Failing:
+    """A position that one of the processes cannot tell."""
+
+    def __init__(self, rank, error):
+        self.rank, self.error = rank, error
+
+    def state_dict(self):
+        if torch.distributed.get_rank() == self.rank:
+            raise self.error
+        return {}
+
+
+def rank_that_saves(run):
+    """Saves after each of several steps, and saves that fail on one of the processes."""
+    import torch.distributed as dist
+
+    from embertable.exchange import TorchDistributed
+    from embertable.torch import checkpoint
+    dist.init_process_group("gloo", timeout=datetime.timedelta(seconds=20))
+    model = Click(et.EngineStrategy(exchange=TorchDistributed()))
+
+    def step():
+        ids, labels = half(*batch_of(0), dist.get_rank())
+        loss_of(model({"x": ids, "z": ids}), labels).backward()
+
+    def error_of(call):
+        try:
+            call()
+        except Exception as error:
+            return f"{type(error).__name__}: {error}"
+
+    for _ in range(30):
+        step()
+        ett.save(model, None, run, keep=2)
+    digest = model.tables.engine.digest()
+    errors = []
+    for position in (Failing(1, KeyError("no")), {"a": (lambda: 1) if dist.get_rank() == 1 else 1}):
+        errors.append(error_of(lambda: ett.save(model, None, run, position=position)))
+    step()
+    found = [ett.load(model, None, run).step, model.tables.engine.digest() == digest]
+    checkpoint.CheckpointRun, opened = Unkept, checkpoint.CheckpointRun
+    errors.append(error_of(lambda: ett.save(model, None, run)))
+    checkpoint.CheckpointRun = opened
+    tell([errors, *found, ett.load(model, None, run).step])
+    dist.barrier()
+    dist.destroy_process_group()
+
+
+class Unkept(et.CheckpointRun):
+    def keep(self, newest):
+        raise OSError("no room")
 
 
 def under_torchrun(how, folder=""):
@@ -358,10 +431,20 @@ def test_distributed_data_parallel_reaches_the_losses_of_one(tmp_path):
 def test_an_overflow_on_one_process_skips_the_step_of_all():
     first, second = under_torchrun("overflow")
     assert first == second
-    (one, other), digests, step, skipped, scales = first
+    (one, other), digests, step, skipped, scales, dropped = first
     assert one != other  # two tables without a seed differ, and are those of all processes
     assert digests[1] == digests[2] and len(set(digests)) == 3
     assert (step, skipped, scales) == (2, 1, [2.0**9])
+    assert dropped == 1
+
+
+def test_saves_of_two_processes(tmp_path):
+    found = under_torchrun("saves", tmp_path / "run")
+    (first, *steps), (second, *_) = sorted(found, key=lambda one: "process" in one[0][2])
+    assert found[0][1:] == found[1][1:] and steps == [30, True, 31]
+    assert {first[0], second[0]} == {"KeyError: 'no'", "RuntimeError: process 1: KeyError: 'no'"}
+    assert first[1] == second[1] and first[1].startswith("ValueError: position: has what torch.load(weights_only=True)")
+    assert [first[2], second[2]] == ["OSError: no room", "RuntimeError: process 0: OSError: no room"]
 
 
 # Trainers
@@ -444,5 +527,7 @@ if __name__ == "__main__":
     torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
     if sys.argv[1] == "overflow":
         rank_that_overflows()
+    elif sys.argv[1] == "saves":
+        rank_that_saves(pathlib.Path(sys.argv[2]))
     else:
         rank(sys.argv[1] == "ddp", pathlib.Path(sys.argv[2]))

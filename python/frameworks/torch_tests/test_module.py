@@ -511,6 +511,83 @@ def test_zero_grad_drops_what_waits():
         ours.optimizer.step_with(optimizer)
 
 
+def test_a_retained_graph_brings_gradients_again_after_zero_grad():
+    ours, plain = bag(), bag()
+    optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], 0.1)
+    ours.optimizer.step_with(optimizer)
+    loss = ours(torch.tensor([[1, 2]])).square().sum()
+    loss.backward(retain_graph=True)
+    optimizer.zero_grad()
+    loss.backward(retain_graph=True)
+    loss.backward(retain_graph=True)
+    optimizer.step()
+    (2 * plain(torch.tensor([[1, 2]])).square().sum()).backward()
+    assert ours.engine.digest() == plain.engine.digest() and ours.engine.step == 1
+    with pytest.raises(RuntimeError, match="backward came twice for lookup 1 .*, whose gradients are applied already"):
+        loss.backward()
+    ours(torch.tensor([[3]])).sum().backward()
+    optimizer.zero_grad()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # dropped is not abandoned
+        ours(torch.tensor([[3]])).sum().backward()
+    optimizer.step()
+    assert ours.abandoned_steps == 0
+
+
+class Derived(torch.optim.SGD):
+    """An optimizer whose step calls that of another class."""
+
+    def step(self, closure=None):
+        return super().step(closure)
+
+
+@pytest.mark.parametrize("kind", [torch.optim.SGD, torch.optim.Adam, Derived])
+def test_a_step_that_the_tables_refuse_changes_nothing(kind):
+    ours, dense = bag(), torch.nn.Linear(1, 1)
+    optimizer = kind(dense.parameters(), lr=0.1)
+    ours.optimizer.step_with(optimizer)
+    before, weight = ours.engine.digest(), dense.weight.clone()
+    (ours(torch.tensor([[1]])) * torch.inf).sum().backward()
+    dense(torch.ones(1, 1)).sum().backward()
+    for _ in range(2):  # the gradients still wait
+        with pytest.raises(et.DataError, match="must be finite, got inf"):
+            optimizer.step()
+        assert torch.equal(dense.weight, weight) and ours.engine.digest() == before and ours.engine.step == 0
+    optimizer.zero_grad()
+    (ours(torch.tensor([[1]])).sum() + dense(torch.ones(1, 1)).sum()).backward()
+    optimizer.step()
+    assert ours.engine.step == 1 and not torch.equal(dense.weight, weight)
+
+
+@pytest.mark.parametrize("kind", [torch.optim.SGD, torch.optim.LBFGS])
+def test_a_closure_brings_the_gradients(kind):
+    ours, plain, dense = bag(), bag(), torch.nn.Linear(DIM, 1)
+    optimizer = kind(dense.parameters(), lr=0.0)
+    ours.optimizer.step_with(optimizer)
+    ids = torch.tensor([[1, 2]])
+
+    def closure():
+        optimizer.zero_grad()
+        loss = dense(ours(ids)).square().sum()
+        loss.backward()
+        return loss
+
+    for _ in range(2):
+        optimizer.step(closure)
+        dense(plain(ids)).square().sum().backward()
+    assert ours.engine.digest() == plain.engine.digest() and ours.engine.step == 2
+
+
+def test_what_processes_decide_together_needs_torch_distributed():
+    ours = bag(strategy=et.EngineStrategy(exchange=et.Exchange.threads(2)[0]))
+    optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], 0.1)
+    with pytest.raises(RuntimeError, match=r"step_with with a scaler needs torch.distributed, .* with the 2 processes of the exchange, got 1"):
+        ours.optimizer.step_with(optimizer, torch.amp.GradScaler("cpu"))
+    with pytest.raises(RuntimeError, match="save needs torch.distributed"):
+        ett.save(ours, None, "run")
+    ours.optimizer.step_with(optimizer)
+
+
 def test_clipping_by_the_trainer_leaves_the_tables_alone():
     model = torch.nn.ModuleDict({"table": bag(), "head": torch.nn.Linear(DIM, 1)})
     assert len(list(model.parameters())) == 2 and not list(model["table"].buffers())
@@ -559,6 +636,22 @@ def test_a_grad_scaler_gives_unscaled_gradients_and_skips_both():
     assert ours.engine.step == 2 and ours.optimizer.skipped_steps == 1 and scaler.get_scale() == 2.0**9
 
 
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda scaler: pickle.loads(pickle.dumps(scaler))])
+def test_a_scaler_can_be_copied(copied):
+    ours, dense = bag(), torch.nn.Linear(DIM, 1)
+    optimizer = torch.optim.SGD(dense.parameters(), 0.1)
+    scaler = torch.amp.GradScaler("cpu", init_scale=2.0**10)
+    ours.optimizer.step_with(optimizer, scaler)
+    other = copied(scaler)
+    ours(torch.tensor([[1]])).sum().backward()
+    linear = torch.nn.Linear(1, 1)
+    stepper = torch.optim.SGD(linear.parameters(), 0.1)
+    other.scale(linear(torch.tensor([[torch.inf]])).sum()).backward()
+    other.step(stepper)
+    other.update()
+    assert other.get_scale() == 2.0**9 and scaler.get_scale() == 2.0**10 and ours._steps.waiting == 1
+
+
 def test_a_skipped_step_leaves_nothing_for_the_next():
     """The loop clears the model's gradients, which reaches parameters alone."""
     ours, plain = bag(), bag()
@@ -576,8 +669,12 @@ def test_a_skipped_step_leaves_nothing_for_the_next():
     assert ours.engine.digest() == plain.engine.digest() and ours.engine.step == 1
 
 
-def test_zero_grad_of_the_model_drops_what_waits():
+@pytest.mark.parametrize("away", [False, True])
+def test_zero_grad_of_the_model_drops_what_waits(away):
     ours, plain = bag(), bag()
+    if away:
+        runtime = on_late_accelerator(ours)
+        ours.register_forward_hook(lambda *_: runtime.compute())
     model = torch.nn.ModuleDict({"tables": ours, "dense": torch.nn.Linear(DIM, 1)})
     optimizer = torch.optim.SGD(model.parameters(), 0.0)
     ours.optimizer.step_with(optimizer)
@@ -644,11 +741,25 @@ def test_the_rate_follows_a_scheduler():
         if rate > 0.125:
             scheduler.step()
     ours.optimizer.learning_rate = 2.0
+    optimizer.param_groups[0]["lr"] = 1.0  # it is not followed any more
     assert ours.optimizer.learning_rate == 2.0
     with pytest.raises(ValueError, match="learning_rate must be >= 0, got -1"):
         ours.optimizer.learning_rate = -1
     with pytest.raises(TypeError, match="follow takes a torch.optim.Optimizer or a torch.optim.lr_scheduler, got int"):
         ours.optimizer.follow(3)
+
+
+def test_rules_of_the_callers_own():
+    """Steps of SGD, whose rate is set between them."""
+    def rule(tile):
+        tile.row -= tile.learning_rate * tile.gradient
+
+    ours, plain = bag(optimizer=et.Optimizer.custom(rule, 0.5, name="mine")), bag(optimizer=et.SGD(0.5))
+    for rate in (0.5, 0.25):
+        for module in (ours, plain):
+            module.optimizer.learning_rate = rate
+            module(torch.tensor([[1, 2]])).square().sum().backward()
+    assert torch.equal(rows_of(ours), rows_of(plain)) and ours.optimizer.learning_rate == 0.25
 
 
 def test_tables_may_have_optimizers_of_their_own():

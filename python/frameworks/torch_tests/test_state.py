@@ -265,9 +265,9 @@ def test_the_state_of_a_table_whose_name_ends_that_of_another():
 class Training:
     """Two modules of tables, dropout, two random generators, a scheduler, and a position."""
 
-    def __init__(self, seed=1):
+    def __init__(self, seed=1, rule="adagrad"):
         torch.manual_seed(seed), np.random.seed(seed), random.seed(seed)
-        tables = train(make(et.Adagrad(0.1), seed), 0)
+        tables = train(make(et.Optimizer(rule, 0.1), seed), 0)
         self.model = torch.nn.ModuleDict({"tables": tables, "bag": ett.EmbeddingBag(ROWS, 2, optimizer=et.Optimizer("adamw", 0.1), seed=seed),
                                           "head": torch.nn.Linear(DIM + 3 + 2, 1), "dropout": torch.nn.Dropout(0.5)})
         self.optimizer = torch.optim.Adam(self.model.parameters(), 0.01)
@@ -322,10 +322,12 @@ def test_only_the_newest_steps_stay(tmp_path):
         training.step()
         training.save(tmp_path / "run", keep=2)
     assert len(list((tmp_path / "run" / "others").iterdir())) == 2
-    with et.CheckpointRun(tmp_path / "run") as run:
-        assert run.steps() == [3, 4]
-    with pytest.raises(RuntimeError, match="saved"):
-        training.save(tmp_path / "run")
+    assert steps_in(tmp_path / "run") == [3, 4]
+
+
+def steps_in(run):
+    with et.CheckpointRun(run) as opened:
+        return opened.steps()
 
 
 def test_loads_that_do_not_fit_change_nothing(tmp_path):
@@ -358,16 +360,49 @@ def saved_training(run):
     return training
 
 
-def test_a_second_save_of_a_step_destroys_nothing(tmp_path):
-    """The second module has changed since, so that its tables are not those of the step."""
+def test_saves_while_tables_are_frozen(tmp_path):
+    """The tables' own step, by which adamw corrects its means, goes on where it was."""
+    training, run = Training(rule="adamw"), tmp_path / "run"
+    tables = training.model["tables"]
+    training.step()
+    training.save(run)
+    tables.eval()
+    for saved in ([1, 2], [2, 3]):
+        training.step()
+        training.save(run)
+        assert steps_in(run) == saved and tables.engine.step == 1
+    tables.train()
+    expected = [training.step() for _ in range(2)]
+    other = Training(seed=2, rule="adamw")
+    assert other.load(run).step == 3 and other.model["tables"].engine.step == 1 and other.position == 3
+    assert [other.step() for _ in range(2)] == expected and other.digests() == training.digests()
+    training.save(run)
+    assert steps_in(run) == [3, 4] and other.load(run).step == 4 and other.model["tables"].engine.step == 3
+
+
+def test_a_training_that_went_back_is_the_last_one_saved(tmp_path):
+    training = Training()
+    for _ in range(3):
+        training.step()
+        training.save(tmp_path / "run", keep=0)
+    training.load(tmp_path / "run" / "step_000000000001")
+    training.step()
+    training.save(tmp_path / "run", keep=1)
+    other = Training(seed=2)
+    assert other.load(tmp_path / "run").step == 4 and other.model["tables"].engine.step == other.position == 2
+    assert other.digests() == training.digests()
+
+
+def test_a_save_without_a_step_in_between_destroys_nothing(tmp_path):
+    """The second module has changed since, so that its tables are not those of the first save."""
     training = saved_training(tmp_path / "run")
     digests = training.digests()
     training.model["bag"](torch.tensor([[1]])).sum().backward()
-    with pytest.raises(RuntimeError, match="has step 1 already, and a step is saved once"):
-        training.save(tmp_path / "run")
+    training.save(tmp_path / "run")
     other = Training(seed=2)
-    other.load(tmp_path / "run")
-    assert other.digests() == digests
+    for step, expected in [(1, digests), (2, training.digests())]:
+        other.load(tmp_path / "run" / f"step_{step:012d}")
+        assert other.digests() == expected
 
 
 class Interrupted(Exception):
@@ -463,6 +498,52 @@ def test_a_load_that_fails_late_changes_nothing(tmp_path):
         assert state() == before
     load()
     assert other.digests() == training.digests()
+
+
+def test_tables_outside_of_the_model_that_do_not_fit_change_nothing(tmp_path):
+    def training(rows=ROWS, optimizer=et.SGD(0.1), seed=1):
+        inner = torch.nn.ModuleDict({"tables": train(make(seed=seed)), "head": torch.nn.Linear(2, 1)})
+        return inner, ett.EmbeddingBag(rows, 2, optimizer=optimizer, seed=seed)
+
+    model, outer = training()
+    ett.save(model, [model["tables"], outer], tmp_path)
+    for other, text in [(training(ROWS + 1, seed=2), r"table 'weight' is 12 x 2 in the state_dict and 13 x 2 here"),
+                        (training(optimizer=et.Adagrad(0.1), seed=2), "has the optimizer 'sgd' in the state_dict and 'adagrad' here")]:
+        digests = [one.engine.digest() for one in (other[0]["tables"], other[1])]
+        with pytest.raises(ValueError, match=text):
+            ett.load(other[0], [other[0]["tables"], other[1]], tmp_path)
+        assert [one.engine.digest() for one in (other[0]["tables"], other[1])] == digests
+    rule = lambda row_wise: et.Optimizer.custom(lambda tile: None, slots={"m": 0.0}, row_wise=row_wise)
+    model, outer = training(optimizer=rule(["m"]))
+    ett.save(model, [model["tables"], outer], tmp_path)
+    other, beside = training(optimizer=rule([]), seed=2)
+    before = other["tables"].engine.digest()
+    with pytest.raises(ValueError, match=r"slot 'm' of table 'weight' has one number a row there alone: make the module with the rule"):
+        ett.load(other, [other["tables"], beside], tmp_path)
+    assert other["tables"].engine.digest() == before
+    other, beside = training(optimizer=rule(["m"]), seed=2)
+    ett.load(other, [other["tables"], beside], tmp_path)
+    assert beside.engine.digest() == outer.engine.digest() and other["tables"].engine.digest() == model["tables"].engine.digest()
+
+
+@pytest.mark.parametrize("change, text", [
+    (lambda blob: blob.update(format=2), "has a training of format 2, this version reads 1"),
+    (lambda blob: blob.pop("format"), None)])  # as the first ones were
+def test_trainings_of_other_formats(tmp_path, change, text):
+    training = saved_training(tmp_path / "run")
+    blob = torch.load(io.BytesIO(et.read_saved_state(tmp_path / "run").caller.blobs["embertable.torch"]), weights_only=True)
+    change(blob)
+    written = io.BytesIO()
+    torch.save(blob, written)
+    (tmp_path / "run" / "step_000000000001").rename(tmp_path / "before")
+    training.model["tables"].engine.save(tmp_path / "run", et.CallerState(blobs={"embertable.torch": written.getvalue()}))
+    other = Training(seed=2)
+    if text is None:
+        other.load(tmp_path / "run")
+        assert other.digests() == training.digests()
+    else:
+        with pytest.raises(ValueError, match=text):
+            other.load(tmp_path / "run")
 
 
 def test_a_damaged_table_changes_nothing(tmp_path):
