@@ -43,6 +43,8 @@ class Rates:
 
     def of(self, table: str, optimizer: Optimizer) -> Optimizer:
         if id(optimizer) not in self._made:
+            if optimizer.rule == "slots_only":
+                raise ValueError(f"table '{table}': optimizer must have a rule that steps rows, got slots_only")
             rate = optimizer.learning_rate
             if callable(rate):
                 self._made[id(optimizer)] = (optimizer, optimizer, None)

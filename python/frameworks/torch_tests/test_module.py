@@ -760,6 +760,8 @@ def test_rules_of_the_callers_own():
             module.optimizer.learning_rate = rate
             module(torch.tensor([[1, 2]])).square().sum().backward()
     assert torch.equal(rows_of(ours), rows_of(plain)) and ours.optimizer.learning_rate == 0.25
+    with pytest.raises(ValueError, match="optimizer must have a rule that steps rows, got slots_only"):
+        bag(optimizer=et.slots_only(["m"]))
 
 
 def test_tables_may_have_optimizers_of_their_own():
