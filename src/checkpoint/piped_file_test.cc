@@ -3,9 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <system_error>
+#include <thread>
 
 #include "embertable/errors.h"
 #include "testing/memory_files.h"
+#include "testing/no_threads.h"
 
 namespace embertable::checkpoint {
 namespace {
@@ -50,6 +53,20 @@ TEST(PipedFile, AFailedWriteIsThrownToTheCaller) {
         },
         IoError)
         << operation;
+  }
+}
+
+TEST(PipedFile, IsWrittenByTheCallerWhereNoThreadCanBeStarted) {
+  for (const std::size_t chunks : {1, 2, 3, 10}) {
+    MemoryFiles files;
+    const NoThreads none;
+    ASSERT_THROW(std::thread([] {}), std::system_error);
+    PipedFile file(files.create("/a"));
+    send(file, std::vector<std::size_t>(chunks, kChunk));
+    file.finish();
+    std::string want;
+    for (std::size_t i = 0; i < chunks; ++i) want += std::string(kChunk, static_cast<char>(i));
+    EXPECT_TRUE(*files.contents().at("/a") == want) << chunks;
   }
 }
 
