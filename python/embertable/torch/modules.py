@@ -6,7 +6,6 @@ import dataclasses
 import functools
 import itertools
 import os
-import sys
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
@@ -29,30 +28,10 @@ __all__ = ["Embedding", "EmbeddingBag", "EmbeddingBagCollection", "EmbeddingBagC
 # Batches are of any size: the engine is built for one that no batch reaches.
 _MOST_SAMPLES = 1 << 30
 _TORCH = os.path.dirname(torch.__file__) + os.sep
-_OUTSIDE = (_TORCH, os.path.dirname(__file__) + os.sep, "<")
 _ROW_TYPES = {torch.float32: "float32", torch.bfloat16: "bfloat16"}
 _unseeded = itertools.count(1)
 is_grad_enabled = torch.is_grad_enabled  # without the way through torch, in each lookup
 tracing_state = torch._C._get_tracing_state
-
-
-@functools.lru_cache(maxsize=1024)
-def _is_outside(file: str) -> bool:
-    """Whether a file is no program that looks up: one of torch or of this package."""
-    return file.startswith(_OUTSIDE)
-
-
-@functools.lru_cache(maxsize=1024)
-def _place_of(file: str, line: int) -> str:
-    return f"{os.path.basename(file)}:{line}"
-
-
-def _where() -> str:
-    """The line of the caller's that looks up."""
-    frame: Any = sys._getframe(2)
-    while frame is not None and _is_outside(frame.f_code.co_filename):
-        frame = frame.f_back
-    return "" if frame is None else _place_of(frame.f_code.co_filename, frame.f_lineno)
 
 
 class TableModule(torch.nn.Module):
@@ -231,7 +210,7 @@ class TableModule(torch.nn.Module):
         if not self._exchanges or self._reader.padded or self._transfers is not None or self._reader.away or not steps.direct:
             return None
         record = self.training and is_grad_enabled()
-        read = steps.look_up_bags(values, form, record, _where(), is_recomputation()) if record else (
+        read = steps.look_up_bags(values, form, record, steps.where(), is_recomputation()) if record else (
             steps.look_up_bags(values, form, False))
         return None if read is None else self._given(*read)
 
@@ -248,7 +227,7 @@ class TableModule(torch.nn.Module):
         self._ahead.clear()
         self._before_lookup()
         if self.training and is_grad_enabled():
-            return self._given(*self._activations(batch, True, _where(), is_recomputation()))
+            return self._given(*self._activations(batch, True, self._steps.where(), is_recomputation()))
         return self._given(*self._activations(batch, False))
 
     def _given(self, rows: list[torch.Tensor], step: Step | None) -> list[torch.Tensor]:
@@ -290,13 +269,11 @@ class TableModule(torch.nn.Module):
         if self._transfers is None:
             if not self._exchanges or not self._steps.direct:
                 gradients = [None if one is None else one.resolve_neg().contiguous().numpy() for one in gradients]
-            self._steps.give(step, gradients)
-            self._optimizer.after_gradients()
+            self._optimizer.take(step, gradients)
             return
         with self._settling:
             self._settle()
-            if step._state == "closed":
-                self._steps.give(step, gradients)  # which says what is wrong
+            step.require_open()
             self._arriving = (step, self._transfers.gradients_to_host(gradients))
 
     def _settle(self) -> None:
@@ -304,8 +281,7 @@ class TableModule(torch.nn.Module):
         with self._settling:
             if self._arriving is not None:
                 (step, arriving), self._arriving = self._arriving, None
-                self._steps.give(step, arriving.wait())
-                self._optimizer.after_gradients()
+                self._optimizer.take(step, arriving.wait())
 
     def _ids_to_host(self, tensor: torch.Tensor, what: str) -> torch.Tensor:
         if tensor.device != self._device or self._transfers is None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
 
 from .._core import Optimizer
-from ..steps import Steps
+from ..steps import Step, Steps
 
 if TYPE_CHECKING:
     from .modules import TableModule
@@ -173,6 +173,12 @@ class TableOptimizer:
 
         scaler.step = step_or_skip
 
+    def take(self, step: Step, gradients: Sequence[Any]) -> None:
+        """Gives the tables the gradients of a step, as `Steps.give` takes them: they are applied or wait."""
+        self._steps.give(step, gradients)
+        if self._leader is not None and not self._beside_dense:
+            self._beside_dense = self._has_dense_gradients()
+
     def step(self) -> None:
         """Applies the gradients that wait; the optimizer of `step_with` calls it."""
         module = self._module()
@@ -203,11 +209,6 @@ class TableOptimizer:
         if self._steps.waiting and self._beside_dense and not self._has_dense_gradients():
             self._beside_dense = False
             self._steps.drop()
-
-    def after_gradients(self) -> None:
-        """Gradients have come that may wait."""
-        if self._leader is not None and not self._beside_dense:
-            self._beside_dense = self._has_dense_gradients()
 
     def _has_dense_gradients(self) -> bool:
         leader = None if self._leader is None else self._leader()
