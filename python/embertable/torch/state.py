@@ -34,7 +34,7 @@ class Reference:
 
 def key_of(module: TableModule, table: str) -> str:
     """The key of a table's rows: that of nn.EmbeddingBag, or of torchrec's collection."""
-    from .modules import EmbeddingBagCollection
+    from .collection import EmbeddingBagCollection
     return f"embedding_bags.{table}.weight" if isinstance(module, EmbeddingBagCollection) else "weight"
 
 
