@@ -148,6 +148,7 @@ class TableModule(torch.nn.Module):
         if place.device.type not in ("cpu", "cuda"):
             raise NotImplementedError(f"{self._steps.name}: activations on '{place.device}' are not offered: they are on the CPU "
                                       "or on a CUDA device; the rows are in memory of the host, in any case")
+        super()._apply(fn, recurse)  # what a subclass adds
         if place.device != self._place.device:
             self._settle()
             self._use(Accelerator(Cuda(place.device), self._optimizer.take) if place.is_cuda else None, place.device)
@@ -160,14 +161,17 @@ class TableModule(torch.nn.Module):
         self._reader.move(device, None if accelerator is None else accelerator.ids)
 
     def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
+        super()._save_to_state_dict(destination, prefix, keep_vars)
         state.save_to(self, destination, prefix)
 
     def _load_from_state_dict(self, state_dict: Any, prefix: str, local_metadata: Any, strict: bool, missing_keys: list[str],
                               unexpected_keys: list[str], error_msgs: list[str]) -> None:
-        state.load_from(self, state_dict, prefix, missing_keys, unexpected_keys, error_msgs)
+        unknown: list[str] = []  # to torch, which knows what a subclass adds
+        super()._load_from_state_dict(state_dict, prefix, local_metadata, strict, missing_keys, unknown, error_msgs)
+        state.load_from(self, state_dict, prefix, unknown, missing_keys, unexpected_keys, error_msgs)
 
     def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False) -> Any:
-        """As torch's; strict, a state that lacks something or has more changes nothing."""
+        """As torch's; strict, a state that lacks something of this module or has more changes no table."""
         self._whole = strict
         try:
             return super().load_state_dict(state_dict, strict, assign)
@@ -175,7 +179,8 @@ class TableModule(torch.nn.Module):
             self._whole = False
 
     def zero_grad(self, set_to_none: bool = True) -> None:
-        """Drops gradients that wait for the optimizer of `step_with`."""
+        """As torch's. Drops gradients that wait for the optimizer of `step_with`."""
+        super().zero_grad(set_to_none)
         self._optimizer.zero_grad()
 
     def __deepcopy__(self, memo: Any) -> Any:

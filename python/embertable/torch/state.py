@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping, MutableMapping
+from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -108,15 +108,19 @@ def extra_of(state_dict: Mapping[str, Any], prefix: str) -> dict[str, Any] | Non
     return found
 
 
-def load_from(module: TableModule, state_dict: Mapping[str, Any], prefix: str, missing: list[str], unexpected: list[str],
-              errors: list[str]) -> None:
+def load_from(module: TableModule, state_dict: Mapping[str, Any], prefix: str, unknown: Sequence[str], missing: list[str],
+              unexpected: list[str], errors: list[str]) -> None:
     """Takes what fits. What is absent and what is not known is named, for torch to refuse where it is strict; of what
-    contradicts the module nothing is taken."""
+    contradicts the module nothing is taken.
+
+    unknown: keys that torch does not know as the module's, those of tables among them.
+    """
     engine, name = module.engine, module._steps.name
     wanted = {prefix + key: (variable, shape) for key, variable, shape in variables(module)}
     known = {*wanted, prefix + EXTRA}
-    strays = [key for key in state_dict if key.startswith(prefix) and key not in known]
+    strays = [key for key in unknown if key not in known]
     unexpected.extend(strays)
+    refused = module._whole and bool(strays or missing or errors)  # also by what torch found before
     try:
         extra = extra_of(state_dict, prefix)
     except (ValueError, UnicodeDecodeError, AttributeError):
@@ -130,7 +134,7 @@ def load_from(module: TableModule, state_dict: Mapping[str, Any], prefix: str, m
         module.optimizer.load_state(extra["learning_rates"])
         return
     if not problems and extra is not None and "reference" in extra:
-        if not (module._whole and strays):
+        if not refused:
             _restore(module, extra, errors)
         return
     found = {key: state_dict[key] for key in wanted if key in state_dict}
@@ -144,7 +148,7 @@ def load_from(module: TableModule, state_dict: Mapping[str, Any], prefix: str, m
     absent = sorted(key for key in known if key not in state_dict)
     missing.extend(absent)
     errors.extend(problems)
-    if problems or (module._whole and (absent or strays)):
+    if problems or refused or (module._whole and absent):
         return
     module._steps.drop(skipped=False)
     for key, value in found.items():
