@@ -163,10 +163,11 @@ def _table_of(title: str, table: Any) -> TableConfig:
     kind = getattr(data_type, "name", data_type)
     if kind not in row_types:
         raise ValueError(f"{title}: table '{table.name}': data_type must be FP32 or BF16, got {data_type}")
+    TableConfig(table.num_embeddings, table.embedding_dim, name=table.name)  # refuses sizes before an initializer takes them
     initializer = getattr(table, "initializer", None)
     first = getattr(table, "init_fn", None)
-    bound = table.num_embeddings**-0.5
     if initializer is None and first is None:
+        bound = table.num_embeddings**-0.5
         initializer = Initializer.uniform(-bound, bound)
     elif initializer is None and isinstance(first, functools.partial) and first.func is torch.nn.init.uniform_:
         initializer = Initializer.uniform(first.keywords.get("a", 0.0), first.keywords.get("b", 1.0))

@@ -75,7 +75,7 @@ class TableOptimizer:
 
     @property
     def learning_rate(self) -> float:
-        """The rate of the next step. Tables with rates of their own: see `learning_rates`."""
+        """The rate of the next step. Tables with rates of their own: see `learning_rates`. Setting it ends `follow`."""
         found = set(self.learning_rates.values())
         if len(found) != 1:
             raise RuntimeError(f"{self._steps.name}: the tables have {len(found)} rates, see learning_rates" if found else

@@ -68,7 +68,8 @@ def put_rows(module: TableModule, variable: str, rows: torch.Tensor) -> None:
 
 
 def _description(module: TableModule) -> dict[str, Any]:
-    return {name: {"rows": table.vocabulary_size, "dim": table.dim, "combiner": table.combiner,
+    """What must be alike. How rows are combined is the module's alone, as with a state of torch and a checkpoint."""
+    return {name: {"rows": table.vocabulary_size, "dim": table.dim,
                    "rule": table.optimizer.rule if table.optimizer is not None else ""} for name, table in module._tables.items()}
 
 

@@ -138,6 +138,19 @@ def test_what_fits_is_loaded_where_it_need_not_be_strict():
     assert ours.engine.digest() == after
 
 
+@pytest.mark.parametrize("by_reference", [False, True])
+def test_a_state_loads_into_a_module_that_combines_otherwise(tmp_path, by_reference):
+    """As that of nn.Embedding does into nn.EmbeddingBag, whatever its mode."""
+    ours = ett.Embedding(ROWS, DIM, optimizer=et.Adagrad(0.1), seed=1)
+    ours(torch.tensor([1, 2])).sum().backward()
+    ours.keep_tables_in(tmp_path / "run" if by_reference else None)
+    bag = ett.EmbeddingBag(ROWS, DIM, mode="mean", optimizer=et.Adagrad(0.1), seed=2)
+    bag.load_state_dict(ours.state_dict())
+    assert bag.engine.digest() == ours.engine.digest()
+    rows = ours.read_rows([1, 3])
+    assert torch.equal(bag(torch.tensor([[1, 3]])).detach(), (rows[:1] + rows[1:]) / 2)
+
+
 class Tower(ett.Embedding):
     """A subclass with a child, a parameter and a buffer of its own."""
 
