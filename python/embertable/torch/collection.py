@@ -71,6 +71,8 @@ class EmbeddingBagCollection(TableModule):
     `feature@table` in what comes out.
     """
 
+    _key = "embedding_bags.{table}.weight"
+
     def __init__(self, tables: Sequence[Any], optimizer: Optimizer | None = None, *, is_weighted: bool = False,
                  strategy: EngineStrategy | None = None, seed: int | None = None, rank_gradients: str = "mean",
                  gradient_policy: str = "error", out_of_range: str = "error") -> None:

@@ -65,8 +65,7 @@ def pack_bags(reader: Reader, feature: int, ids: Any, offsets: Any, weights: Any
     """One feature. Checks what the operator cannot see."""
     name, what = reader.name, reader.what[feature]
     if is_jagged(ids) or (isinstance(ids, torch.Tensor) and ids.is_nested):
-        if offsets is not None:
-            raise ValueError(f"{name}: {what} have the bounds of their bags, and take no offsets; got some")
+        reader.require_no_offsets(offsets, what)
         weights = weights_of(ids) if weights is None else weights
         ids, offsets, last_offset = ids.values(), ids.offsets(), True
     elif not isinstance(ids, torch.Tensor):

@@ -149,6 +149,11 @@ class Reader:
             raise ValueError(f"{self.name}: {what} are 1-D and need offsets, where each bag begins; got none. "
                              "embertable.torch.Embedding looks single ids up")
 
+    def require_no_offsets(self, offsets: Any, what: str) -> None:
+        """Of ragged ids."""
+        if offsets is not None:
+            raise ValueError(f"{self.name}: {what} have the bounds of their bags, and take no offsets; got some")
+
     # One feature
 
     def bag(self, ids: Any, offsets: Any = None, weights: Any = None, *, feature: int = 0, last_offset: bool = False,
@@ -167,8 +172,7 @@ class Reader:
                 splits = _even_splits(*shape) if len(shape) == 2 and shape[1] != 1 else None
         else:
             values, splits, own = self._ragged(ids, what)
-            if offsets is not None:
-                raise ValueError(f"{self.name}: {what} have the bounds of their bags, and take no offsets; got some")
+            self.require_no_offsets(offsets, what)
             weights, shape = own if weights is None else weights, (len(values),)
             if _is_ragged(weights):
                 weights = self._ragged_weights(weights, splits, what)

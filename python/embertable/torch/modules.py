@@ -44,6 +44,8 @@ class Feature(NamedTuple):
 class TableModule(torch.nn.Module):
     """What the modules have in common: an engine of one or more tables."""
 
+    _key = "weight"  # of a table's rows in a state_dict, as in that of nn.EmbeddingBag
+
     def __init__(self, name: str, tables: Sequence[TableConfig], features: Sequence[Feature], optimizer: Optimizer | None, *,
                  strategy: EngineStrategy | None, seed: int | None, rank_gradients: str, gradient_policy: str,
                  out_of_range: str) -> None:
@@ -148,7 +150,7 @@ class TableModule(torch.nn.Module):
         if place.device.type not in ("cpu", "cuda"):
             raise NotImplementedError(f"{self._steps.name}: activations on '{place.device}' are not offered: they are on the CPU "
                                       "or on a CUDA device; the rows are in memory of the host, in any case")
-        super()._apply(fn, recurse)  # what a subclass adds
+        super()._apply(fn, recurse)  # type: ignore[no-untyped-call]  # what a subclass adds
         if place.device != self._place.device:
             self._settle()
             self._use(Accelerator(Cuda(place.device), self._optimizer.take) if place.is_cuda else None, place.device)

@@ -15,7 +15,7 @@ from .._core import find_checkpoint
 if TYPE_CHECKING:
     from .modules import TableModule
 
-__all__ = ["EXTRA", "Reference", "differences", "extra_of", "key_of", "load_from", "put_rows", "save_to", "take_rows", "variables"]
+__all__ = ["EXTRA", "Reference", "differences", "extra_of", "load_from", "put_rows", "save_to", "take_rows", "variables"]
 
 EXTRA = "_extra_state"
 _FORMAT = 1
@@ -32,16 +32,10 @@ class Reference:
         self.directory = ""
 
 
-def key_of(module: TableModule, table: str) -> str:
-    """The key of a table's rows: that of nn.EmbeddingBag, or of torchrec's collection."""
-    from .collection import EmbeddingBagCollection
-    return f"embedding_bags.{table}.weight" if isinstance(module, EmbeddingBagCollection) else "weight"
-
-
 def variables(module: TableModule) -> Iterator[tuple[str, str, tuple[int, ...]]]:
     """Key, variable and shape of every table and slot."""
     for info in module._steps.engine.tables:
-        key, shape = key_of(module, info.name), (info.vocabulary_size, info.dim)
+        key, shape = module._key.format(table=info.name), (info.vocabulary_size, info.dim)
         yield key, info.name, shape
         for slot in info.slots:
             yield f"{key}.{slot.name}", f"{info.name}/{slot.name}", shape[:1] if slot.row_wise else shape
