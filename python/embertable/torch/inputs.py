@@ -54,12 +54,15 @@ def _bounds_of(keyed: Any) -> tuple[torch.Tensor, bool]:
 
 
 def tensors_read(value: Any) -> Iterator[torch.Tensor]:
-    """The tensors that a `Reader` reads of inputs of any form, for one copy of all. It makes some itself, which are not here."""
+    """The tensors that a `Reader` reads of inputs of any form, for one copy of all.
+
+    Not among them are those that it makes: of nested weights, and of strided nested ids.
+    """
     parts: Sequence[Any] = ()
     if isinstance(value, torch.Tensor):
         if not value.is_nested:
             yield value
-        elif value.layout == torch.jagged:
+        elif value.layout == torch.jagged and value.dtype in _INTEGERS:
             parts = value.values(), value.offsets()  # type: ignore[no-untyped-call, attr-defined]
     elif isinstance(value, Mapping):
         parts = list(value.values())

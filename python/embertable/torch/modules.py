@@ -44,7 +44,7 @@ class Feature(NamedTuple):
 class TableModule(torch.nn.Module):
     """What the modules have in common: an engine of one or more tables."""
 
-    _key = "weight"  # of a table's rows in a state_dict, as in that of nn.EmbeddingBag
+    _key = "weight"  # of the rows in a state_dict, as in that of nn.EmbeddingBag; that of a collection has {table}
 
     def __init__(self, name: str, tables: Sequence[TableConfig], features: Sequence[Feature], optimizer: Optimizer | None, *,
                  strategy: EngineStrategy | None, seed: int | None, rank_gradients: str, gradient_policy: str,

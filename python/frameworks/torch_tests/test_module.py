@@ -703,14 +703,19 @@ def test_ids_of_the_next_batch_are_copied_ahead():
 IDS, BOUNDS, LENGTHS = torch.tensor([1, 2, 3]), torch.tensor([0, 1]), torch.tensor([1, 2])
 
 
+def nested(tensor):
+    return torch.nested.nested_tensor([tensor[:1], tensor[1:]], layout=torch.jagged)
+
+
 @pytest.mark.parametrize("inputs, copies", [
     (lambda: KeyedJaggedTensor(["film", "user"], torch.tensor([1, 2, 3, 4]), torch.tensor([1, 2, 0, 1])), [(8,)]),
     (lambda: {"user": JaggedTensor(IDS, LENGTHS), "film": JaggedTensor(IDS + 1, LENGTHS.clone())}, [(10,)]),
     (lambda: {"user": JaggedTensor(IDS, LENGTHS, torch.ones(3)), "film": LENGTHS.clone()}, [(7,), (3,)]),
     (lambda: {"user": (IDS, BOUNDS), "film": [IDS.int(), BOUNDS.int(), torch.ones(3)]}, [(5,), (5,), (3,)]),
     (lambda: {"user": (IDS, BOUNDS), "film": (IDS, BOUNDS)}, [(5,)]),
-    (lambda: {"user": torch.nested.nested_tensor([IDS[:1], IDS[1:]], layout=torch.jagged), "film": LENGTHS.clone()}, [(8,)]),
-], ids=["keyed", "jagged", "jagged with weights", "tuples", "the same ids twice", "nested"])
+    (lambda: {"user": nested(IDS), "film": LENGTHS.clone()}, [(8,)]),
+    (lambda: {"user": [nested(IDS), None, nested(torch.ones(3))], "film": LENGTHS.clone()}, [(8,), (3,)]),
+], ids=["keyed", "jagged", "jagged with weights", "tuples", "the same ids twice", "nested", "nested with weights"])
 @pytest.mark.parametrize("ahead", [False, True])
 def test_what_a_lookup_reads_comes_from_an_accelerator_together(inputs, copies, ahead):
     """What is not read, such as the offsets beside lengths, stays there."""
