@@ -57,27 +57,19 @@ class TableModule(torch.nn.Module):
             raise TypeError(f"{name}: optimizer must be an embertable.Optimizer such as embertable.Adagrad(0.1), got "
                             f"{type(optimizer).__name__}; the tables' rows are no parameters of torch's optimizers")
         rates = Rates()
-        made = {}
-        for table in tables:
-            own = table.optimizer or optimizer
-            if own is None:
-                raise ValueError(f"{name}: optimizer must be given, such as embertable.Adagrad(0.1): backward applies it")
-            made[str(table.name)] = TableConfig(table.vocabulary_size, table.dim, table.initializer,
-                                                rates.of(str(table.name), own), table.combiner, table.name,
-                                                replicated=table.replicated, row_type=table.row_type)
+        self._tables = {str(table.name): _with_optimizer(name, table, optimizer, rates) for table in tables}
         strategy = strategy or EngineStrategy()
         processes = strategy.replicas // strategy.local_replicas
         if seed is None:
             seed = _drawn_seed(processes)
         self._names = [feature.name for feature in features]
         single = len(features) == 1
-        configs: Any = [FeatureConfig(made[feature.table], name=feature.name) for feature in features]
+        configs: Any = [FeatureConfig(self._tables[feature.table], name=feature.name) for feature in features]
         engine = Engine(configs[0] if single else configs, None, strategy, variable_batch=True, seed=seed,
                         gradient_policy=gradient_policy, out_of_range=out_of_range)
         engine.build(_MOST_SAMPLES)
         engine.verify_output_shapes_on_enqueue = False
-        self._tables = {str(table.name): made[str(table.name)] for table in tables}
-        self._dims = [made[feature.table].dim for feature in features]
+        self._dims = [self._tables[feature.table].dim for feature in features]
         self._steps = Steps(engine, name, features=self._names, single=single, replicas=strategy.local_replicas,
                             divide_by=processes if rank_gradients == "mean" else 1,
                             any_of=ranks.any_of if processes > 1 and processes == ranks.size() else bool, inner=(_TORCH,))
@@ -277,6 +269,15 @@ class TableModule(torch.nn.Module):
         if table not in self._tables:
             raise KeyError(f"{self._steps.name}: no table '{table}'; there are {sorted(self._tables)}")
         return table
+
+
+def _with_optimizer(name: str, table: TableConfig, optimizer: Optimizer | None, rates: Rates) -> TableConfig:
+    """The table with its own optimizer or the one given, whose rate can change."""
+    own = table.optimizer or optimizer
+    if own is None:
+        raise ValueError(f"{name}: optimizer must be given, such as embertable.Adagrad(0.1): backward applies it")
+    return TableConfig(table.vocabulary_size, table.dim, table.initializer, rates.of(str(table.name), own), table.combiner,
+                       table.name, replicated=table.replicated, row_type=table.row_type)
 
 
 def _to_numpy(values: torch.Tensor | Sequence[int]) -> np.ndarray:
