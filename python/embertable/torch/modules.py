@@ -145,7 +145,7 @@ class TableModule(torch.nn.Module):
         super()._apply(fn, recurse)  # type: ignore[no-untyped-call]  # what a subclass adds
         if place.device != self._place.device:
             self._settle()
-            self._use(Accelerator(Cuda(place.device), self._optimizer.take) if place.is_cuda else None, place.device)
+            self._use(Accelerator(Cuda(place.device), self._steps.give) if place.is_cuda else None, place.device)
         self._place = place
         self._cast = _cast_to(place)
         return self
@@ -248,13 +248,14 @@ class TableModule(torch.nn.Module):
 
     def _take(self, step: Step, gradients: Sequence[torch.Tensor | None]) -> None:
         """Gives gradients to the tables; those on an accelerator once they have arrived."""
+        self._optimizer.note_gradients()
         if self._accelerator is not None:
             self._accelerator.gradients.start(step, gradients)
             return
         taken: Sequence[Any] = gradients
         if not self._exchanges or not self._steps.direct:
             taken = [None if one is None else one.resolve_neg().contiguous().numpy() for one in gradients]
-        self._optimizer.take(step, taken)
+        self._steps.give(step, taken)
 
     def _settle(self) -> None:
         """Applies gradients that are on their way from the accelerator."""

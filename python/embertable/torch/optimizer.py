@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import torch
 
 from .._core import Optimizer
-from ..steps import Step, Steps
+from ..steps import Steps
 
 if TYPE_CHECKING:
     from .modules import TableModule
@@ -75,7 +75,7 @@ class TableOptimizer:
 
     @property
     def learning_rate(self) -> float:
-        """The rate of the next step. Tables with rates of their own: see `learning_rates`. Setting it ends `follow`."""
+        """The rate of the next step. Tables with rates of their own: see `learning_rates`."""
         found = set(self.learning_rates.values())
         if len(found) != 1:
             raise RuntimeError(f"{self._steps.name}: the tables have {len(found)} rates, see learning_rates" if found else
@@ -173,12 +173,6 @@ class TableOptimizer:
 
         scaler.step = step_or_skip
 
-    def take(self, step: Step, gradients: Sequence[Any]) -> None:
-        """Gives the tables the gradients of a step, as `Steps.give` takes them: they are applied or wait."""
-        self._steps.give(step, gradients)
-        if self._leader is not None and not self._beside_dense:
-            self._beside_dense = self._has_dense_gradients()
-
     def step(self) -> None:
         """Applies the gradients that wait; the optimizer of `step_with` calls it."""
         module = self._module()
@@ -209,6 +203,11 @@ class TableOptimizer:
         if self._steps.waiting and self._beside_dense and not self._has_dense_gradients():
             self._beside_dense = False
             self._steps.drop()
+
+    def note_gradients(self) -> None:
+        """Backward has come to the tables: looks whether gradients that will wait come with dense ones."""
+        if self._leader is not None and not self._beside_dense:
+            self._beside_dense = self._has_dense_gradients()
 
     def _has_dense_gradients(self) -> bool:
         leader = None if self._leader is None else self._leader()

@@ -128,5 +128,5 @@ def on_late_accelerator(module):
     """The module as on a CUDA device, with a stand-in whose copies are late."""
     from embertable.torch.accelerator import Accelerator
     runtime = LateAccelerator()
-    module._use(Accelerator(runtime, module.optimizer.take), torch.device("cpu"))
+    module._use(Accelerator(runtime, module._steps.give), torch.device("cpu"))
     return runtime
