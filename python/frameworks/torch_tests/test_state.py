@@ -185,7 +185,7 @@ def test_the_state_of_a_subclass_has_what_it_adds(tmp_path, reference):
     before = other.engine.digest()
     ours(torch.tensor([1, 2])).sum().backward()
     for change, text in [(lambda state: state.pop("scale"), "Missing key.*scale"),
-                         (lambda state: state.update(scale=torch.zeros(2)), "size mismatch for scale"),
+                         (lambda state: state.update(scale=torch.zeros(2, 2)), "size mismatch for scale"),
                          (lambda state: state.update(stray=torch.zeros(1)), "Unexpected key.*stray"),
                          (lambda state: state.update({"stray.weight": torch.zeros(1)}), "Unexpected key.*stray.weight")]:
         state = ours.state_dict()
