@@ -7,6 +7,7 @@ step.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import os
 import re
@@ -16,6 +17,7 @@ import time
 import warnings
 import weakref
 from collections.abc import Callable, Sequence
+from types import FrameType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -118,7 +120,7 @@ class Step:
                  batch: list[Ids] | None, again: bool) -> None:
         self.number, self.where, self.samples = number, where, samples
         self._again = again
-        self._steps: Steps | None = steps
+        self._steps = steps
         self._token = token
         self._batch = batch
         self._gradients: list[np.ndarray | None] | None = None
@@ -133,6 +135,13 @@ class Step:
         if steps is not None and self._state == _OPEN and not self._again:
             steps._abandoned.append(str(self))
 
+    def require_open(self) -> None:
+        """Raises if gradients came before and are applied."""
+        if self._state == _CLOSED:
+            raise RuntimeError(
+                f"{self._steps.name}: backward came twice for {self}, whose gradients are applied already; look up again, or "
+                "add the losses and call backward once")
+
     def withdraw(self) -> None:
         """Forgets the lookup: nobody has seen what it gave."""
         self._state, self._token = _CLOSED, None
@@ -142,14 +151,16 @@ class Steps:
     """The lookups of one engine, in the order of their gradients.
 
     `engine` takes a list of features, or a single one (`single`). `name` begins messages, `features` are the names there.
-    `any_of` says whether something holds on any of several processes. Frames of files in `inner` are not the caller's.
+    `any_of` says whether something holds on any of several processes. Files in `inner` are not the caller's, as those of
+    this package are not.
     Calls come from one process; after a fork the child's are refused.
     """
 
     def __init__(self, engine: Embedding, name: str, *, features: Sequence[str] = (), single: bool = False, replicas: int = 1,
                  divide_by: int = 1, any_of: Callable[[bool], bool] = bool, inner: Sequence[str] = ()) -> None:
         self.engine, self.name = engine, name
-        self._features, self.any_of, self._inner = list(features), any_of, (_HERE, *inner)
+        self._features, self.any_of = list(features), any_of
+        self._is_inner = _matcher(("<", _HERE, *inner))
         self.deferred = False  # gradients wait for `commit`
         self.outputs = "numpy"  # the kind of arrays that activations are; with several replicas they are NumPy's
         self.abandoned = 0
@@ -242,10 +253,7 @@ class Steps:
         if _process != self._process:
             self.require_own_process()
         with self._lock:
-            if step._state == _CLOSED:
-                raise RuntimeError(
-                    f"{self.name}: backward came twice for {step}, whose gradients are applied already; look up again, or "
-                    "add the losses and call backward once")
+            step.require_open()
             if self.deferred and step._batch is not None:
                 self._keep(step, gradients)
             else:
@@ -315,11 +323,17 @@ class Steps:
         warnings.warn(f"{self.name}: no backward came for {shown}; rows were not updated. Look up under eval() or no_grad "
                       "where nothing trains", AbandonedStepWarning, stacklevel=self._level())
 
+    def where(self) -> str:
+        """File and line of the caller that looks up, for messages."""
+        frame: FrameType | None = sys._getframe(1)
+        while frame is not None and self._is_inner(frame.f_code.co_filename):
+            frame = frame.f_back
+        return "" if frame is None else _place_of(frame.f_code.co_filename, frame.f_lineno)
+
     def _level(self) -> int:
-        """The frame of the caller's, as warnings count from the method that asks."""
+        """The frame of the caller, as warnings count from the method that asks."""
         frame, level = sys._getframe(1), 1
-        while frame.f_back is not None and (frame.f_code.co_filename.startswith("<")
-                                            or frame.f_code.co_filename.startswith(tuple(self._inner))):
+        while frame.f_back is not None and self._is_inner(frame.f_code.co_filename):
             frame, level = frame.f_back, level + 1
         return level
 
@@ -402,6 +416,16 @@ class Steps:
             return arrays[0] if self._single else list(arrays)
         parts = [[None] * self._replicas if one is None else np.split(one, self._replicas) for one in arrays]
         return PerReplica(tree[0] if self._single else list(tree) for tree in zip(*parts))
+
+
+def _matcher(beginnings: tuple[str, ...]) -> Callable[[str], bool]:
+    """Whether a file's name begins with one of these; each file is compared once, since every lookup asks."""
+    return functools.lru_cache(maxsize=1024)(lambda file: file.startswith(beginnings))
+
+
+@functools.lru_cache(maxsize=1024)
+def _place_of(file: str, line: int) -> str:
+    return f"{os.path.basename(file)}:{line}"
 
 
 class _Ticket(np.ndarray):

@@ -14,8 +14,9 @@ if tuple(map(int, _torch.__version__.split("+")[0].split(".")[:2])) < (2, 4):
 
 from ..steps import AbandonedStepWarning
 from .checkpoint import Loaded, load, save
+from .collection import EmbeddingBagCollection, EmbeddingBagConfig, KeyedTensor
 from .imports import import_state
-from .modules import Embedding, EmbeddingBag, EmbeddingBagCollection, EmbeddingBagConfig, KeyedTensor, TableModule
+from .modules import Embedding, EmbeddingBag, TableModule
 from .optimizer import TableOptimizer
 
 __all__ = ["AbandonedStepWarning", "Embedding", "EmbeddingBag", "EmbeddingBagCollection", "EmbeddingBagConfig", "KeyedTensor",

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import torch
 
 from ..steps import Ids, splits_of_lengths, splits_of_offsets
+from .accelerator import IdsAhead
 
-__all__ = ["Reader", "is_jagged", "is_keyed", "rows_of_nested", "weights_of"]
+__all__ = ["Reader", "is_jagged", "is_keyed", "rows_of_nested", "tensors_read", "weights_of"]
 
 _INTEGERS = (torch.int64, torch.int32)
 
@@ -46,6 +47,35 @@ def rows_of_nested(tensor: torch.Tensor) -> tuple[torch.Tensor, list[int]]:
     return torch.cat(parts) if parts else torch.empty(0, dtype=tensor.dtype, device=tensor.device), list(map(len, parts))
 
 
+def _bounds_of(keyed: Any) -> tuple[torch.Tensor, bool]:
+    """The lengths of all bags, or their offsets where it has no lengths; and whether they are lengths."""
+    has_lengths = callable(getattr(keyed, "lengths_or_none", None)) and keyed.lengths_or_none() is not None
+    return (keyed.lengths(), True) if has_lengths else (keyed.offsets(), False)
+
+
+def tensors_read(value: Any) -> Iterator[torch.Tensor]:
+    """The tensors that a `Reader` reads of inputs of any form, for one copy of all.
+
+    Not among them are those that it makes: of nested weights, and of strided nested ids.
+    """
+    parts: Sequence[Any] = ()
+    if isinstance(value, torch.Tensor):
+        if not value.is_nested:
+            yield value
+        elif value.layout == torch.jagged and value.dtype in _INTEGERS:
+            parts = value.values(), value.offsets()  # type: ignore[no-untyped-call, attr-defined]
+    elif isinstance(value, Mapping):
+        parts = list(value.values())
+    elif isinstance(value, (list, tuple)):
+        parts = value
+    elif is_keyed(value):
+        parts = value.values(), _bounds_of(value)[0], weights_of(value)
+    elif is_jagged(value):
+        parts = value.values(), value.lengths(), weights_of(value)
+    for part in parts:
+        yield from tensors_read(part)
+
+
 def _is_ragged(weights: Any) -> bool:
     return weights is not None and (is_jagged(weights) or getattr(weights, "is_nested", False))
 
@@ -55,23 +85,30 @@ def _are_bounds(splits: np.ndarray, count: int) -> bool:
 
 
 class Reader:
-    """Turns the inputs of a module into NumPy arrays. `name` begins messages; `to_host` gives a tensor's copy on the CPU."""
+    """Turns the inputs of a module into NumPy arrays.
 
-    def __init__(self, name: str, padding: Sequence[int | None], to_host: Callable[[torch.Tensor, str], torch.Tensor]) -> None:
-        self._name, self._padding, self._to_host = name, list(padding), to_host
-        self.away = False  # every tensor counts as one of an accelerator
+    `name` begins messages; `what` is what they call the ids of each feature. Ids of `padding` of their feature count as absent.
+    """
+
+    def __init__(self, name: str, what: Sequence[str], padding: Sequence[int | None]) -> None:
+        self.name, self.what = name, list(what)
+        self._padding = list(padding)
         self.padded = any(one is not None for one in padding)  # some ids count as absent
+        self._device = torch.device("cpu")
+        self._ids_ahead: IdsAhead | None = None
+
+    def move(self, device: torch.device, ids_ahead: IdsAhead | None) -> None:
+        """From now on ids may be on this device; ids_ahead: what copies them from there."""
+        self._device, self._ids_ahead = device, ids_ahead
 
     def integers(self, tensor: Any, what: str) -> np.ndarray:
         if type(tensor) is not torch.Tensor:
             tensor = self.tensor(tensor, what)
         if tensor.dtype not in _INTEGERS:
             grad = " that requires a gradient" if tensor.requires_grad else ""
-            raise TypeError(f"{self._name}: {what} must be int64 or int32, got {_dtype(tensor)}{grad}; ids are numbers of rows, "
+            raise TypeError(f"{self.name}: {what} must be int64 or int32, got {_dtype(tensor)}{grad}; ids are numbers of rows, "
                             "which have no gradient: give whole numbers with .long(), and vectors to torch.nn.Linear")
-        if self.away or not tensor.is_cpu:
-            tensor = self._to_host(tensor, what)
-        values: np.ndarray = tensor.numpy()
+        values: np.ndarray = self._on_host(tensor, what).numpy()
         return values
 
     def weights(self, tensor: Any, what: str, shape: Sequence[int]) -> np.ndarray:
@@ -80,41 +117,52 @@ class Reader:
             tensor = self.tensor(tensor, what)
         self.require_constant(tensor, what)
         if tensor.is_nested:
-            raise ValueError(f"{self._name}: {what} must have the shape of the ids, {tuple(shape)}, got a nested tensor")
+            raise ValueError(f"{self.name}: {what} must have the shape of the ids, {tuple(shape)}, got a nested tensor")
         if tensor.dtype != torch.float32:
-            raise TypeError(f"{self._name}: {what} must be float32, got {_dtype(tensor)}: give them .float()")
+            raise TypeError(f"{self.name}: {what} must be float32, got {_dtype(tensor)}: give them .float()")
         if tensor.numel() != math.prod(shape):
-            raise ValueError(f"{self._name}: {what} must be as many as the ids, {math.prod(shape)}, got {tensor.numel()}")
+            raise ValueError(f"{self.name}: {what} must be as many as the ids, {math.prod(shape)}, got {tensor.numel()}")
         if tensor.shape != tuple(shape):
-            raise ValueError(f"{self._name}: {what} must have the shape of the ids, {tuple(shape)}, got {tuple(tensor.shape)}")
-        tensor = tensor.detach()
-        if self.away or not tensor.is_cpu:
-            tensor = self._to_host(tensor, what)
-        values: np.ndarray = tensor.reshape(-1).numpy()
+            raise ValueError(f"{self.name}: {what} must have the shape of the ids, {tuple(shape)}, got {tuple(tensor.shape)}")
+        values: np.ndarray = self._on_host(tensor.detach(), what).reshape(-1).numpy()
         return values
+
+    def _on_host(self, tensor: torch.Tensor, what: str) -> torch.Tensor:
+        if self._ids_ahead is not None and self._ids_ahead.holds(tensor):
+            return self._ids_ahead.take(tensor)
+        if not tensor.is_cpu:
+            raise ValueError(f"{self.name}: {what} are on '{tensor.device}', and the module gives activations on '{self._device}': keep "
+                             f"ids on the CPU, or move the module with .to('{tensor.device}')")
+        return tensor
 
     def require_constant(self, weights: torch.Tensor, what: str) -> None:
         if weights.requires_grad and torch.is_grad_enabled():
             raise NotImplementedError(
-                f"{self._name}: {what} require a gradient, which is not offered: give them .detach(), or look the ids up with "
+                f"{self.name}: {what} require a gradient, which is not offered: give them .detach(), or look the ids up with "
                 "embertable.torch.Embedding and multiply the rows")
 
     def require_bags(self, ids: torch.Tensor, offsets: Any, what: str, single_allowed: bool) -> None:
         """Whether the ids are bags: of torch's two forms, one."""
         if ids.dim() == 2:
             if offsets is not None:
-                raise ValueError(f"{self._name}: {what} are 2-D, one bag a line, and take no offsets; got some")
+                raise ValueError(f"{self.name}: {what} are 2-D, one bag a line, and take no offsets; got some")
         elif ids.dim() != 1:
-            raise ValueError(f"{self._name}: {what} must be 1-D or 2-D, got shape {tuple(ids.shape)}")
+            raise ValueError(f"{self.name}: {what} must be 1-D or 2-D, got shape {tuple(ids.shape)}")
         elif offsets is None and not single_allowed:
-            raise ValueError(f"{self._name}: {what} are 1-D and need offsets, where each bag begins; got none. "
+            raise ValueError(f"{self.name}: {what} are 1-D and need offsets, where each bag begins; got none. "
                              "embertable.torch.Embedding looks single ids up")
+
+    def require_no_offsets(self, offsets: Any, what: str) -> None:
+        """Of ragged ids."""
+        if offsets is not None:
+            raise ValueError(f"{self.name}: {what} have the bounds of their bags, and take no offsets; got some")
 
     # One feature
 
-    def bag(self, ids: Any, offsets: Any = None, weights: Any = None, *, feature: int = 0, what: str = "ids",
-            last_offset: bool = False, single_allowed: bool = True) -> Ids:
+    def bag(self, ids: Any, offsets: Any = None, weights: Any = None, *, feature: int = 0, last_offset: bool = False,
+            single_allowed: bool = True) -> Ids:
         """What nn.EmbeddingBag takes: 2-D ids, or 1-D ids and offsets; and ragged ones in any form."""
+        what = self.what[feature]
         if type(ids) is not torch.Tensor and isinstance(ids, (torch.Tensor, np.ndarray)):
             ids = self.tensor(ids, what)
         if isinstance(ids, torch.Tensor) and not ids.is_nested:
@@ -127,8 +175,7 @@ class Reader:
                 splits = _even_splits(*shape) if len(shape) == 2 and shape[1] != 1 else None
         else:
             values, splits, own = self._ragged(ids, what)
-            if offsets is not None:
-                raise ValueError(f"{self._name}: {what} have the bounds of their bags, and take no offsets; got some")
+            self.require_no_offsets(offsets, what)
             weights, shape = own if weights is None else weights, (len(values),)
             if _is_ragged(weights):
                 weights = self._ragged_weights(weights, splits, what)
@@ -136,8 +183,9 @@ class Reader:
             weights = self.weights(weights, f"weights of {what}", shape)
         return self._without_padding(Ids(values, splits, weights), feature)
 
-    def single(self, ids: Any, what: str = "ids") -> Ids:
+    def single(self, ids: Any) -> Ids:
         """What nn.Embedding takes: any shape, one row each."""
+        what = self.what[0]
         return self._without_padding(Ids(self.integers(self.tensor(ids, what).reshape(-1), what)), 0)
 
     # Several features
@@ -149,28 +197,31 @@ class Reader:
         self.require_features(keys, features)
         self.require_same_samples(batch)
         values = self.integers(batch.values(), "values")
-        if callable(getattr(batch, "lengths_or_none", None)) and batch.lengths_or_none() is not None:
-            splits = splits_of_lengths(self.integers(batch.lengths(), "lengths"))
-        else:
-            splits = self.integers(batch.offsets(), "offsets")
+        bounds, are_lengths = _bounds_of(batch)
+        splits = self.integers(bounds, "lengths" if are_lengths else "offsets")
+        if are_lengths:
+            splits = splits_of_lengths(splits)
         given = weights_of(batch)
         self.require_weights(given, weighted)
         weights = None if given is None else self.weights(given, "weights", (len(values),))
         return self.parts(values, splits, weights, len(keys), [place[name] for name in features])
 
     def require_features(self, keys: Sequence[str], features: Sequence[str]) -> None:
-        missing = [name for name in features if name not in keys]
+        missing: list[str] = []  # by a loop, which every torch compiles
+        for name in features:
+            if name not in keys and name not in missing:
+                missing.append(name)
         if missing:
-            raise KeyError(f"{self._name}: the batch has no feature {', '.join(map(repr, missing))}; it has {list(keys)}")
+            raise KeyError(f"{self.name}: the batch has no feature {', '.join(map(repr, missing))}; it has {list(keys)}")
 
     def require_same_samples(self, batch: Any) -> None:
         if getattr(batch, "variable_stride_per_key", lambda: False)():
-            raise NotImplementedError(f"{self._name}: a batch whose features differ in their number of samples is not offered: "
+            raise NotImplementedError(f"{self.name}: a batch whose features differ in their number of samples is not offered: "
                                       "give a dict of tensors")
 
     def require_weights(self, given: Any, weighted: bool) -> None:
         if weighted != (given is not None):
-            raise ValueError(f"{self._name}: the batch has {'no ' if weighted else ''}weights, and is_weighted is {weighted}: "
+            raise ValueError(f"{self.name}: the batch has {'no ' if weighted else ''}weights, and is_weighted is {weighted}: "
                              + ("give weights" if weighted else "make the collection with is_weighted=True, or give none"))
 
     def parts(self, values: np.ndarray, splits: np.ndarray, weights: np.ndarray | None, keys: int,
@@ -178,11 +229,11 @@ class Reader:
         """The features at these places of arrays that hold `keys` features, one after the other."""
         samples, rest = divmod(len(splits) - 1, keys)
         if rest or samples < 0:
-            raise ValueError(f"{self._name}: the batch has lengths of {len(splits) - 1} bags, which are no whole number for each of "
+            raise ValueError(f"{self.name}: the batch has lengths of {len(splits) - 1} bags, which are no whole number for each of "
                              f"its {keys} features")
         bounds = splits[::samples] if samples else splits[:1].repeat(keys + 1)
         if bounds[0] != 0 or bounds[-1] != len(values) or (np.diff(bounds) < 0).any():
-            raise ValueError(f"{self._name}: the batch has {len(values)} ids, and its lengths say that features end at "
+            raise ValueError(f"{self.name}: the batch has {len(values)} ids, and its lengths say that features end at "
                              f"{bounds[1:].tolist()}: they must rise to the number of the ids")
         found = []
         for feature, place in enumerate(places):
@@ -192,33 +243,33 @@ class Reader:
                                                    None if weights is None else weights[begin:end]), feature))
         return found
 
-    def named(self, batch: Mapping[str, Any], used: Sequence[str], names: Mapping[str, str]) -> list[Ids]:
+    def named(self, batch: Mapping[str, Any], used: Sequence[str]) -> list[Ids]:
         """Of a dict: ids, (ids, offsets) or (ids, offsets, weights) by feature. `used`: the feature of each output."""
         found = []
         for feature, name in enumerate(used):
             if name not in batch:
                 self.require_features(sorted(batch), used)
-            value, what = batch[name], names[name]
+            value = batch[name]
             if type(value) is tuple and len(value) == 2 and self._is_plain(value[0]) and self._is_plain(value[1]):
                 values: np.ndarray = value[0].numpy()
                 found.append(self._without_padding(Ids(values, splits_of_offsets(value[1].numpy(), len(values))), feature))
             elif self._is_plain(value):
                 found.append(self._without_padding(Ids(value.numpy()), feature))
             elif type(value) is tuple or type(value) is list:
-                self.require_three(value, what)
-                found.append(self.bag(*value, feature=feature, what=what))
+                self.require_three(value, feature)
+                found.append(self.bag(*value, feature=feature))
             else:
-                found.append(self.bag(value, feature=feature, what=what))
+                found.append(self.bag(value, feature=feature))
         return found
 
     def _is_plain(self, tensor: Any) -> bool:
         """Whether it is a tensor of the usual kind, which needs no more checks: reading many features takes time."""
         return (type(tensor) is torch.Tensor and tensor.dtype is torch.int64 and tensor.dim() == 1 and tensor.is_cpu
-                and not self.away)
+                and (self._ids_ahead is None or not self._ids_ahead.holds(tensor)))
 
-    def require_three(self, value: Sequence[Any], what: str) -> None:
+    def require_three(self, value: Sequence[Any], feature: int) -> None:
         if not 1 <= len(value) <= 3:
-            raise ValueError(f"{self._name}: {what} must be (ids, offsets) or (ids, offsets, weights), got {len(value)} values")
+            raise ValueError(f"{self.name}: {self.what[feature]} must be (ids, offsets) or (ids, offsets, weights), got {len(value)} values")
 
     # Parts
 
@@ -228,19 +279,19 @@ class Reader:
             return value if type(value) is torch.Tensor or value.is_nested else value.as_subclass(torch.Tensor)
         if isinstance(value, np.ndarray):
             return torch.from_numpy(value if value.flags.writeable else value.copy())
-        raise TypeError(f"{self._name}: {what} must be a tensor, got {type(value).__name__}")
+        raise TypeError(f"{self.name}: {what} must be a tensor, got {type(value).__name__}")
 
     def _splits(self, offsets: Any, count: int, what: str, last_offset: bool) -> np.ndarray:
         bounds = self.integers(offsets, f"offsets of {what}")
         if bounds.ndim != 1:
-            raise ValueError(f"{self._name}: offsets of {what} must be 1-D, got shape {bounds.shape}")
+            raise ValueError(f"{self.name}: offsets of {what} must be 1-D, got shape {bounds.shape}")
         return bounds if last_offset else splits_of_offsets(bounds, count)
 
     def _ragged(self, ids: Any, what: str) -> tuple[np.ndarray, np.ndarray, Any]:
         if isinstance(ids, torch.Tensor) and ids.is_nested:
             if ids.layout == torch.jagged:
                 if getattr(ids, "_lengths", None) is not None:
-                    raise NotImplementedError(f"{self._name}: {what} are a nested tensor with holes: give it .contiguous()")
+                    raise NotImplementedError(f"{self.name}: {what} are a nested tensor with holes: give it .contiguous()")
                 return self.integers(ids.values(), what), self.integers(ids.offsets(), what), None  # type: ignore[attr-defined]
             rows, lengths = rows_of_nested(ids)
             return self.integers(rows, what), splits_of_lengths(np.array(lengths, np.int64)), None
@@ -248,7 +299,7 @@ class Reader:
             return self.integers(ids.values(), what), splits_of_lengths(self.integers(ids.lengths(), what)), weights_of(ids)
         if hasattr(ids, "row_splits"):
             return np.asarray(ids.values), np.asarray(ids.row_splits), None
-        raise TypeError(f"{self._name}: {what} must be a tensor, got {type(ids).__name__}")
+        raise TypeError(f"{self.name}: {what} must be a tensor, got {type(ids).__name__}")
 
     def _ragged_weights(self, weights: Any, splits: np.ndarray, what: str) -> torch.Tensor:
         """Weights in bags of their own, which are those of the ids."""
@@ -259,7 +310,7 @@ class Reader:
         else:
             values, own = weights.values(), splits_of_lengths(self.integers(weights.lengths(), f"weights of {what}"))
         if not np.array_equal(own, splits):
-            raise ValueError(f"{self._name}: weights of {what} must have the bags of the ids")
+            raise ValueError(f"{self.name}: weights of {what} must have the bags of the ids")
         return values
 
     def _without_padding(self, ids: Ids, feature: int) -> Ids:

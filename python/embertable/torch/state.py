@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping, MutableMapping
+from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from .._core import find_checkpoint
 if TYPE_CHECKING:
     from .modules import TableModule
 
-__all__ = ["EXTRA", "Reference", "differences", "extra_of", "key_of", "load_from", "put_rows", "save_to", "take_rows", "variables"]
+__all__ = ["EXTRA", "Reference", "differences", "extra_of", "load_from", "put_rows", "save_to", "take_rows", "variables"]
 
 EXTRA = "_extra_state"
 _FORMAT = 1
@@ -32,16 +32,10 @@ class Reference:
         self.directory = ""
 
 
-def key_of(module: TableModule, table: str) -> str:
-    """The key of a table's rows: that of nn.EmbeddingBag, or of torchrec's collection."""
-    from .modules import EmbeddingBagCollection
-    return f"embedding_bags.{table}.weight" if isinstance(module, EmbeddingBagCollection) else "weight"
-
-
 def variables(module: TableModule) -> Iterator[tuple[str, str, tuple[int, ...]]]:
     """Key, variable and shape of every table and slot."""
     for info in module._steps.engine.tables:
-        key, shape = key_of(module, info.name), (info.vocabulary_size, info.dim)
+        key, shape = module._key.format(table=info.name), (info.vocabulary_size, info.dim)
         yield key, info.name, shape
         for slot in info.slots:
             yield f"{key}.{slot.name}", f"{info.name}/{slot.name}", shape[:1] if slot.row_wise else shape
@@ -68,7 +62,8 @@ def put_rows(module: TableModule, variable: str, rows: torch.Tensor) -> None:
 
 
 def _description(module: TableModule) -> dict[str, Any]:
-    return {name: {"rows": table.vocabulary_size, "dim": table.dim, "combiner": table.combiner,
+    """What must be alike. How rows are combined is the module's alone, as with a state of torch and a checkpoint."""
+    return {name: {"rows": table.vocabulary_size, "dim": table.dim,
                    "rule": table.optimizer.rule if table.optimizer is not None else ""} for name, table in module._tables.items()}
 
 
@@ -108,15 +103,19 @@ def extra_of(state_dict: Mapping[str, Any], prefix: str) -> dict[str, Any] | Non
     return found
 
 
-def load_from(module: TableModule, state_dict: Mapping[str, Any], prefix: str, missing: list[str], unexpected: list[str],
-              errors: list[str]) -> None:
+def load_from(module: TableModule, state_dict: Mapping[str, Any], prefix: str, unknown: Sequence[str], missing: list[str],
+              unexpected: list[str], errors: list[str]) -> None:
     """Takes what fits. What is absent and what is not known is named, for torch to refuse where it is strict; of what
-    contradicts the module nothing is taken."""
+    contradicts the module nothing is taken.
+
+    unknown: keys that torch does not know as the module's, those of tables among them.
+    """
     engine, name = module.engine, module._steps.name
     wanted = {prefix + key: (variable, shape) for key, variable, shape in variables(module)}
     known = {*wanted, prefix + EXTRA}
-    strays = [key for key in state_dict if key.startswith(prefix) and key not in known]
+    strays = [key for key in unknown if key not in known]
     unexpected.extend(strays)
+    refused = module._whole and bool(strays or missing or errors)  # also by what torch found before
     try:
         extra = extra_of(state_dict, prefix)
     except (ValueError, UnicodeDecodeError, AttributeError):
@@ -130,7 +129,7 @@ def load_from(module: TableModule, state_dict: Mapping[str, Any], prefix: str, m
         module.optimizer.load_state(extra["learning_rates"])
         return
     if not problems and extra is not None and "reference" in extra:
-        if not (module._whole and strays):
+        if not refused:
             _restore(module, extra, errors)
         return
     found = {key: state_dict[key] for key in wanted if key in state_dict}
@@ -144,7 +143,7 @@ def load_from(module: TableModule, state_dict: Mapping[str, Any], prefix: str, m
     absent = sorted(key for key in known if key not in state_dict)
     missing.extend(absent)
     errors.extend(problems)
-    if problems or (module._whole and (absent or strays)):
+    if problems or refused or (module._whole and absent):
         return
     module._steps.drop(skipped=False)
     for key, value in found.items():

@@ -19,6 +19,8 @@ __all__ = ["Arriving", "Cuda", "Runtime", "Staged", "Transfers"]
 
 
 class Runtime(Protocol):
+    def holds(self, tensor: torch.Tensor) -> bool: ...
+
     def stream(self) -> Any: ...
 
     def event(self) -> Any: ...
@@ -41,6 +43,9 @@ class Cuda:
 
     def __init__(self, device: torch.device) -> None:
         self._device = device
+
+    def holds(self, tensor: torch.Tensor) -> bool:
+        return tensor.device == self._device
 
     def stream(self) -> Any:
         return torch.cuda.Stream(self._device)  # type: ignore[no-untyped-call]

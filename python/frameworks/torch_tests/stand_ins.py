@@ -83,6 +83,9 @@ class LateAccelerator:
         self.stream_of_caller, self.at, self.copies = LateStream(), None, []
         self.process = os.getpid()
 
+    def holds(self, tensor):
+        return tensor.is_cpu
+
     def stream(self):
         return LateStream()
 
@@ -123,8 +126,7 @@ class LateAccelerator:
 
 def on_late_accelerator(module):
     """The module as on a CUDA device, with a stand-in whose copies are late."""
-    from embertable.torch.transfers import Transfers
+    from embertable.torch.accelerator import Accelerator
     runtime = LateAccelerator()
-    module._transfers = Transfers(runtime)
-    module._reader.away = True
+    module._use(Accelerator(runtime, module._steps.give), torch.device("cpu"))
     return runtime

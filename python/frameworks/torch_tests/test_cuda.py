@@ -108,7 +108,7 @@ def test_ids_copied_ahead():
     inputs = [on_cuda(batch(step)) for step in range(6)]
     away.prefetch(inputs[0])
     for step in range(6):
-        assert away._ahead
+        assert away._accelerator.ids._copies
         found = away(inputs[step])
         if step < 5:
             away.prefetch(inputs[step + 1])
@@ -209,7 +209,7 @@ def test_moves_while_gradients_are_under_way():
     train(ours, 4)
     train(away, 2, lambda step: on_cuda(batch(step)), BUSY)
     away.cpu()
-    assert away._arriving is None
+    assert away._accelerator is None and away._steps.engine.step == 2
     for step in (2, 3):
         found = away(batch(step))
         torch.autograd.backward(list(found.values()), [change(rows, step) for rows in found.values()])

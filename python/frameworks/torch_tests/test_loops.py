@@ -135,6 +135,8 @@ def test_compiled_code_takes_jagged_tensors():
 
 def test_compiled_code_makes_the_checks_of_eager_code():
     model, keyed = Model(), Keyed().collection
+    one, two = (ett.EmbeddingBagCollection([ett.EmbeddingBagConfig(ROWS, DIM, name, ["x"]) for name in tables], et.SGD(0.1))
+                for tables in ("a", "ab"))
     ids, ones = torch.tensor([1, 2]), torch.ones(2)
     weighted = KeyedJaggedTensor(["x", "z"], ids, torch.tensor([1, 1]), ones)
     cases = [(model.bag, (ids,), ValueError, "ids are 1-D and need offsets"),
@@ -145,6 +147,8 @@ def test_compiled_code_makes_the_checks_of_eager_code():
              (keyed, ({"x": ids},), KeyError, "the batch has no feature 'z'; it has"),
              (keyed, ({"x": ids, "z": (ids, ids, ones, ones)},), ValueError, r"must be \(ids, offsets\) or \(ids, offsets, weights\)"),
              (keyed, (KeyedJaggedTensor(["x"], ids, torch.tensor([1, 1])),), KeyError, "the batch has no feature 'z'; it has"),
+             (one, ({"x": ids.float()},), TypeError, "EmbeddingBagCollection: ids of feature 'x' must be int64 or int32"),
+             (two, ({"x": ids.float()},), TypeError, "EmbeddingBagCollection: ids of feature 'x' must be int64 or int32"),
              (keyed, (ids,), TypeError, "takes a dict by feature or a KeyedJaggedTensor, got Tensor"),
              (keyed, (KeyedJaggedTensor(["x", "z"], ids, torch.tensor([1, 0, 1])),), ValueError, "no whole number for each of its 2")]
     for module, arguments, kind, text in cases:

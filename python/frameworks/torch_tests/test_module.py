@@ -8,6 +8,7 @@ import pickle
 import subprocess
 import sys
 import warnings
+import weakref
 
 import numpy as np
 import pytest
@@ -812,6 +813,51 @@ def test_ids_of_the_next_batch_are_copied_ahead():
     torch.testing.assert_close(found.detach(), rows_of(away)[[2]])
 
 
+IDS, BOUNDS, LENGTHS = torch.tensor([1, 2, 3]), torch.tensor([0, 1]), torch.tensor([1, 2])
+
+
+def nested(tensor):
+    return torch.nested.nested_tensor([tensor[:1], tensor[1:]], layout=torch.jagged)
+
+
+@pytest.mark.parametrize("inputs, copies", [
+    (lambda: KeyedJaggedTensor(["film", "user"], torch.tensor([1, 2, 3, 4]), torch.tensor([1, 2, 0, 1])), [(8,)]),
+    (lambda: {"user": JaggedTensor(IDS, LENGTHS), "film": JaggedTensor(IDS + 1, LENGTHS.clone())}, [(10,)]),
+    (lambda: {"user": JaggedTensor(IDS, LENGTHS, torch.ones(3)), "film": LENGTHS.clone()}, [(7,), (3,)]),
+    (lambda: {"user": (IDS, BOUNDS), "film": [IDS.int(), BOUNDS.int(), torch.ones(3)]}, [(5,), (5,), (3,)]),
+    (lambda: {"user": (IDS, BOUNDS), "film": (IDS, BOUNDS)}, [(5,)]),
+    (lambda: {"user": nested(IDS), "film": LENGTHS.clone()}, [(8,)]),
+    (lambda: {"user": [nested(IDS), None, nested(torch.ones(3))], "film": LENGTHS.clone()}, [(8,), (3,)]),
+], ids=["keyed", "jagged", "jagged with weights", "tuples", "the same ids twice", "nested", "nested with weights"])
+@pytest.mark.parametrize("ahead", [False, True])
+def test_what_a_lookup_reads_comes_from_an_accelerator_together(inputs, copies, ahead):
+    """What is not read, such as the offsets beside lengths, stays there."""
+    ours, away = collection(), collection()
+    runtime = on_late_accelerator(away)
+    batch = inputs()
+    if ahead:
+        away.prefetch(batch)
+    with torch.no_grad():
+        found, expected = away(batch), ours(batch)
+    runtime.compute()
+    assert runtime.copies[:-1] == copies
+    assert all(torch.equal(found[name], expected[name]) for name in ("user", "film"))
+
+
+@pytest.mark.parametrize("later", [(), (torch.tensor([[0.5]], dtype=torch.float64),), (torch.tensor([7, 8]),)], ids=["none", "doubles", "others"])
+def test_a_second_prefetch_leaves_nothing_of_the_first(later):
+    ours, away = bag(), bag()
+    runtime = on_late_accelerator(away)
+    away.prefetch(torch.tensor([[5]]))
+    away.prefetch(*later)
+    before = len(runtime.copies)
+    with torch.no_grad():
+        found = away(IDS, BOUNDS)
+    runtime.compute()
+    assert runtime.copies[before:] == [(5,), (2 * DIM,)]
+    assert torch.equal(found, ours(IDS, BOUNDS).detach())
+
+
 def test_copies_of_ids_that_changed_are_not_taken():
     away = bag()
     runtime = on_late_accelerator(away)
@@ -825,7 +871,7 @@ def test_copies_of_ids_that_changed_are_not_taken():
     away.prefetch(torch.tensor([[5]]))  # which nobody looks up
     with torch.no_grad():
         away(ids)
-        assert not away._ahead
+        assert not away._accelerator.ids._copies
         turned = torch.tensor([[1, 2], [3, 4]])
         away.prefetch(turned.T)
         found = away(turned)
@@ -864,7 +910,7 @@ def test_gradients_with_the_negative_bit_on_an_accelerator():
 def test_memory_of_a_step_is_its_own_until_it_is_copied():
     away = bag()
     on_late_accelerator(away)
-    transfers = away._transfers
+    transfers = away._accelerator._transfers
     staged = [transfers.stage([(2, DIM)]) for _ in range(3)]  # as of three threads
     for number, one in enumerate(staged):
         one.arrays[0][:] = number
@@ -944,6 +990,22 @@ def test_backward_twice_is_refused_on_an_accelerator_too():
         found.sum().backward()
 
 
+@pytest.mark.parametrize("away", [False, True])
+def test_a_module_is_gone_with_its_last_reference(away):
+    """As those of torch are: tables may be all memory that there is."""
+    module = collection()
+    if away:
+        on_late_accelerator(module).compute()
+    module({"user": torch.tensor([1]), "film": torch.tensor([2])})["user"].sum().backward()
+    watched = [weakref.ref(module), weakref.ref(module._steps), weakref.ref(module.optimizer)]
+    gc.disable()
+    try:
+        del module
+        assert all(one() is None for one in watched)
+    finally:
+        gc.enable()
+
+
 def test_other_types_of_activations():
     ours = bag().to(torch.bfloat16)
     before = rows_of(ours)
@@ -987,6 +1049,14 @@ def test_errors_say_what_to_do():
         (lambda: bag("max"), ValueError, "mode must be 'sum', 'mean' or 'sqrtn', got 'max'"),
         (lambda: bag(optimizer=torch.optim.SGD([torch.zeros(1)], 1)), TypeError, "optimizer must be an embertable.Optimizer"),
         (lambda: bag(padding_idx=ROWS), ValueError, "padding_idx must be a row"),
+        (lambda: ett.EmbeddingBagCollection([ett.EmbeddingBagConfig(0, 1, "t", ["t"])], et.SGD(1.0)), ValueError,
+         "table 't': vocabulary_size must be >= 1, got 0"),
+        (lambda: ett.EmbeddingBagCollection([ett.EmbeddingBagConfig(-1, 1, "t", ["t"])], et.SGD(1.0)), ValueError,
+         "table 't': vocabulary_size must be >= 1, got -1"),
+        (lambda: ett.EmbeddingBagCollection([ett.EmbeddingBagConfig("1", 1, "t", ["t"])], et.SGD(1.0)), TypeError,
+         "vocabulary_size must be an integer, got str"),
+        (lambda: torch.jit.trace(several, ({"user": ids, "film": ids},), check_trace=False, strict=False), RuntimeError,
+         "torch.jit.trace would keep"),
         (lambda: ett.EmbeddingBagCollection([]), ValueError, "tables must have one table or more"),
         (lambda: ett.EmbeddingBagCollection([ett.EmbeddingBagConfig(1, 1, "t", ["t"])]), ValueError, "optimizer must be given"),
     ]

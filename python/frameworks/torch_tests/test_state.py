@@ -138,6 +138,78 @@ def test_what_fits_is_loaded_where_it_need_not_be_strict():
     assert ours.engine.digest() == after
 
 
+@pytest.mark.parametrize("by_reference", [False, True])
+def test_a_state_loads_into_a_module_that_combines_otherwise(tmp_path, by_reference):
+    """As that of nn.Embedding does into nn.EmbeddingBag, whatever its mode."""
+    ours = ett.Embedding(ROWS, DIM, optimizer=et.Adagrad(0.1), seed=1)
+    ours(torch.tensor([1, 2])).sum().backward()
+    ours.keep_tables_in(tmp_path / "run" if by_reference else None)
+    bag = ett.EmbeddingBag(ROWS, DIM, mode="mean", optimizer=et.Adagrad(0.1), seed=2)
+    bag.load_state_dict(ours.state_dict())
+    assert bag.engine.digest() == ours.engine.digest()
+    rows = ours.read_rows([1, 3])
+    assert torch.equal(bag(torch.tensor([[1, 3]])).detach(), (rows[:1] + rows[1:]) / 2)
+
+
+class Tower(ett.Embedding):
+    """A subclass with a child, a parameter and a buffer of its own."""
+
+    def __init__(self, seed=1):
+        super().__init__(ROWS, DIM, optimizer=et.Optimizer("adamw", 0.1), seed=seed)
+        torch.manual_seed(seed)
+        self.proj = torch.nn.Linear(DIM, 2)
+        self.scale = torch.nn.Parameter(torch.tensor(float(seed)))
+        self.register_buffer("calls", torch.zeros(1))
+
+    def forward(self, ids):
+        self.calls += 1
+        return self.proj(super().forward(ids)) * self.scale
+
+
+def dense_of(tower):
+    return [one.detach().clone() for one in (*tower.proj.parameters(), tower.scale, tower.calls)]
+
+
+@pytest.mark.parametrize("reference", [False, True])
+def test_the_state_of_a_subclass_has_what_it_adds(tmp_path, reference):
+    ours, other = Tower(), Tower(2)
+    ours(torch.tensor([1, 2])).sum().backward()
+    if reference:
+        ours.keep_tables_in(tmp_path / "run")
+    state = ours.state_dict()
+    assert set(state) == {"proj.weight", "proj.bias", "scale", "calls", "_extra_state",
+                          *([] if reference else ["weight", "weight.momenta", "weight.velocities"])}
+    assert str(other.load_state_dict(state)) == "<All keys matched successfully>"
+    assert other.engine.digest() == ours.engine.digest() and other.engine.step == 1
+    assert all(torch.equal(one, wanted) for one, wanted in zip(dense_of(other), dense_of(ours)))
+    before = other.engine.digest()
+    ours(torch.tensor([1, 2])).sum().backward()
+    for change, text in [(lambda state: state.pop("scale"), "Missing key.*scale"),
+                         (lambda state: state.update(scale=torch.zeros(2, 2)), "size mismatch for scale"),
+                         (lambda state: state.update(stray=torch.zeros(1)), "Unexpected key.*stray"),
+                         (lambda state: state.update({"stray.weight": torch.zeros(1)}), "Unexpected key.*stray.weight")]:
+        state = ours.state_dict()
+        change(state)
+        with pytest.raises(RuntimeError, match=text):
+            other.load_state_dict(state)
+        assert other.engine.digest() == before
+    model = torch.nn.ModuleDict({"tower": Tower(3)})
+    model.load_state_dict({f"tower.{key}": value for key, value in ours.state_dict().items()})
+    assert model["tower"].engine.digest() == ours.engine.digest()
+    assert all(torch.equal(one, wanted) for one, wanted in zip(dense_of(model["tower"]), dense_of(ours)))
+
+
+def test_what_a_subclass_adds_is_moved_and_has_its_gradients_zeroed():
+    tower = Tower()
+    tower(torch.tensor([1, 2])).sum().backward()
+    assert all(one.grad is not None for one in tower.parameters())
+    tower.zero_grad()
+    assert all(one.grad is None for one in tower.parameters())
+    tower.to(torch.bfloat16)
+    assert {one.dtype for one in dense_of(tower)} == {torch.bfloat16}
+    assert tower(torch.tensor([1, 2])).dtype == torch.bfloat16
+
+
 def test_gradients_that_wait_are_not_those_of_a_loaded_state():
     ours, other = (ett.EmbeddingBag(ROWS, DIM, optimizer=et.SGD(1.0), seed=seed) for seed in (1, 2))
     optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], 0.1)

@@ -1,0 +1,181 @@
+"""Tables with the features that are looked up in them, as one module."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+from .._core import EngineStrategy, Initializer, Optimizer, TableConfig
+from ..steps import BAGS_OR_SINGLES
+from .compiled import pack_bags, pack_keyed
+from .inputs import is_keyed
+from .modules import Feature, TableModule, padding_row, refuse_trace, tracing_state
+
+__all__ = ["EmbeddingBagCollection", "EmbeddingBagConfig", "KeyedTensor"]
+
+
+@dataclasses.dataclass
+class EmbeddingBagConfig:
+    """One table of a collection. torchrec's own is taken as well."""
+
+    num_embeddings: int
+    embedding_dim: int
+    name: str
+    feature_names: list[str]
+    pooling: Any = "sum"
+    initializer: Initializer | None = None
+    optimizer: Optimizer | None = None
+    padding_idx: int | None = None
+    row_type: str = "float32"
+    replicated: bool = False
+
+
+class KeyedTensor:
+    """As torchrec's: activations of several features side by side. keys(), values() and ["feature"]."""
+
+    def __init__(self, keys: Sequence[str], rows: Sequence[torch.Tensor]) -> None:
+        self._keys, self._rows = list(keys), list(rows)
+
+    def keys(self) -> list[str]:
+        return self._keys
+
+    def values(self) -> torch.Tensor:
+        """[samples, sum of the dims]"""
+        return torch.cat(self._rows, dim=1)
+
+    def length_per_key(self) -> list[int]:
+        return [rows.shape[1] for rows in self._rows]
+
+    def offset_per_key(self) -> list[int]:
+        return [0, *np.cumsum(self.length_per_key()).tolist()]
+
+    def to_dict(self) -> dict[str, torch.Tensor]:
+        return dict(zip(self._keys, self._rows))
+
+    def __getitem__(self, key: str) -> torch.Tensor:
+        if key not in self._keys:
+            raise KeyError(f"no feature '{key}'; there are {self._keys}")
+        return self._rows[self._keys.index(key)]
+
+
+class EmbeddingBagCollection(TableModule):
+    """As torchrec's: tables with the features that are looked up in them, in one engine and one step.
+
+    forward takes a KeyedJaggedTensor and gives a KeyedTensor; or a dict by feature of ids (1-D: one each, 2-D: bags),
+    nested or jagged tensors, (ids, offsets) or (ids, offsets, weights), and gives a dict. A feature of several tables is
+    `feature@table` in what comes out.
+    """
+
+    _key = "embedding_bags.{table}.weight"
+
+    def __init__(self, tables: Sequence[Any], optimizer: Optimizer | None = None, *, is_weighted: bool = False,
+                 strategy: EngineStrategy | None = None, seed: int | None = None, rank_gradients: str = "mean",
+                 gradient_policy: str = "error", out_of_range: str = "error") -> None:
+        title = "EmbeddingBagCollection"
+        if not tables:
+            raise ValueError(f"{title}: tables must have one table or more, got none")
+        configs, features, used = [], [], []
+        every = [feature for table in tables for feature in table.feature_names]
+        if not every:
+            raise ValueError(f"{title}: the tables must have features, got none")
+        for index, table in enumerate(tables):
+            if any(table.name == other.name for other in tables[:index]):
+                raise ValueError(f"{title}: two tables have the name '{table.name}': each needs one of its own")
+            if len(set(table.feature_names)) < len(table.feature_names):
+                raise ValueError(f"{title}: table '{table.name}': feature_names must differ, got {list(table.feature_names)}")
+            configs.append(_table_of(title, table))
+            if not table.feature_names:
+                raise ValueError(f"{title}: table '{table.name}': feature_names must have one name or more, got none")
+            padding = padding_row(title, getattr(table, "padding_idx", None), table.num_embeddings)
+            for feature in table.feature_names:
+                name = feature if every.count(feature) == 1 else f"{feature}@{table.name}"
+                features.append(Feature(name, table.name, padding, f"ids of feature '{feature}'"))
+                used.append(feature)
+        names = [feature.name for feature in features]
+        if len(set(names)) < len(names):  # as those of x in t and of a feature 'x@t'
+            raise ValueError(f"{title}: two outputs have one name: {sorted(names)}")
+        super().__init__(title, configs, features, optimizer, strategy=strategy, seed=seed, rank_gradients=rank_gradients,
+                         gradient_policy=gradient_policy, out_of_range=out_of_range)
+        self.is_weighted = is_weighted
+        self._used = used  # the feature of each output
+
+    def embedding_names(self) -> list[str]:
+        """The names of what comes out, in order."""
+        return list(self._names)
+
+    def forward(self, features: Any) -> Any:
+        if torch.compiler.is_compiling():
+            return self._forward_compiled(features)
+        if tracing_state() is not None:
+            refuse_trace(self._steps.name)
+        if type(features) is dict:
+            plain = self._look_up_dict(features)
+            if plain is not None:
+                return dict(zip(self._names, plain))
+        if isinstance(features, Mapping):
+            return dict(zip(self._names, self._look_up(features, lambda: self._reader.named(features, self._used))))
+        self._require_keyed(features)
+        return KeyedTensor(self._names, self._look_up(
+            features, lambda: self._reader.keyed(features, self._used, self.is_weighted)))
+
+    def _look_up_dict(self, features: dict[str, Any]) -> list[torch.Tensor] | None:
+        try:
+            values = [features[name] for name in self._used]
+        except KeyError:
+            return None
+        return self._look_up_plain(values, BAGS_OR_SINGLES)
+
+    def _require_keyed(self, features: Any) -> None:
+        if not is_keyed(features):
+            raise TypeError(f"{self._steps.name}: takes a dict by feature or a KeyedJaggedTensor, got "
+                            f"{type(features).__name__}")
+
+    def _forward_compiled(self, features: Any) -> Any:
+        if isinstance(features, dict):
+            self._reader.require_features(list(features), self._used)
+            tensors: list[torch.Tensor] = []
+            form: list[int] = []
+            for feature, name in enumerate(self._used):
+                value = features[name]
+                parts = value if isinstance(value, (tuple, list)) else (value,)
+                self._reader.require_three(parts, feature)
+                ids, offsets, weights = (*parts, None, None)[:3]
+                found, code = pack_bags(self._reader, feature, ids, offsets, weights)
+                tensors.extend(found)
+                form.extend(code)
+            return dict(zip(self._names, self._look_up_compiled(tensors, form)))
+        self._require_keyed(features)
+        return KeyedTensor(self._names, self._look_up_compiled(*pack_keyed(self._reader, features, self._used, self.is_weighted)))
+
+
+_POOLINGS = {"SUM": "sum", "MEAN": "mean", "SQRTN": "sqrtn"}
+
+
+def _table_of(title: str, table: Any) -> TableConfig:
+    pooling = str(getattr(table.pooling, "name", table.pooling)).upper()
+    if pooling not in _POOLINGS:
+        raise ValueError(f"{title}: table '{table.name}': pooling must be sum, mean or sqrtn, got {table.pooling}")
+    data_type = getattr(table, "data_type", None)
+    row_types = {None: getattr(table, "row_type", "float32"), "FP32": "float32", "BF16": "bfloat16"}
+    kind = getattr(data_type, "name", data_type)
+    if kind not in row_types:
+        raise ValueError(f"{title}: table '{table.name}': data_type must be FP32 or BF16, got {data_type}")
+    TableConfig(table.num_embeddings, table.embedding_dim, name=table.name)  # refuses sizes before an initializer takes them
+    initializer = getattr(table, "initializer", None)
+    first = getattr(table, "init_fn", None)
+    if initializer is None and first is None:
+        bound = table.num_embeddings**-0.5
+        initializer = Initializer.uniform(-bound, bound)
+    elif initializer is None and isinstance(first, functools.partial) and first.func is torch.nn.init.uniform_:
+        initializer = Initializer.uniform(first.keywords.get("a", 0.0), first.keywords.get("b", 1.0))
+    elif initializer is None:
+        rows = torch.empty(table.num_embeddings, table.embedding_dim, dtype=torch.float32, device="cpu")
+        first(rows)  # type: ignore[misc]
+        initializer = Initializer.values(rows.numpy())
+    return TableConfig(table.num_embeddings, table.embedding_dim, initializer, getattr(table, "optimizer", None),
+                       _POOLINGS[pooling], table.name, replicated=getattr(table, "replicated", False), row_type=row_types[kind])
