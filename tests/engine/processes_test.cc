@@ -669,6 +669,48 @@ TEST(ProcessErrors, ANameThatOneHostDoesNotKnowIsOneOnAll) {
   });
 }
 
+TEST(ProcessErrors, ShardsOfTablesAreNotMoved) {
+  run_processes({}, 2, [&](std::int32_t, Process& process) {
+    Embedding& engine = process.engine();
+    process.step(0);
+    const std::string before = engine.digest();
+    HostVariables variables(engine);
+    const std::function<void()> calls[] = {
+        [&] { retrieve_all_parameters(engine, 1, 0); },
+        [&] {
+          retrieve_parameters(engine, {.algorithm = "Adagrad", .table_id = 0, .num_shards = 1});
+        },
+        [&] { load_all_parameters(engine, 1, 0, {}); },
+        [&] { variables.retrieve(); },
+    };
+    for (const auto& call : calls)
+      EXPECT_THAT(refusal<NotImplemented>(call), HasSubstr("where hosts are several processes"));
+    EXPECT_EQ(engine.digest(), before);
+  });
+}
+
+TEST(ProcessErrors, ARowWiseSlotIsReadWhereAHostHasNoRow) {
+  const auto slot_of = [](std::shared_ptr<Exchange> exchange) {
+    const TablePtr table = make_table({.vocabulary_size = 2,
+                                       .dim = 4,
+                                       .optimizer = Optimizer("rowwise_adagrad", 0.1),
+                                       .combiner = Combiner::kSum,
+                                       .name = "t"});
+    const StrategyPtr strategy = make_strategy({.exchange = std::move(exchange)});
+    Embedding engine(Nested<FeatureConfig>(FeatureConfig(table)), std::nullopt, strategy);
+    engine.build(1);
+    const std::vector<std::int64_t> ids = {1};
+    engine.assign_rows("t/accumulators", ids, std::vector<float>{5});
+    std::vector<float> read(1);
+    engine.read_rows("t/accumulators", ids, read);
+    return read[0];
+  };
+  std::vector<std::thread> threads;
+  for (const std::shared_ptr<Exchange>& exchange : exchanges_of(3))
+    threads.emplace_back([&, exchange] { EXPECT_EQ(slot_of(exchange), 5); });
+  for (std::thread& thread : threads) thread.join();
+}
+
 TEST(ProcessErrors, ACallbackThatThrowsOnOneHostChangesNothingAnywhere) {
   const auto train = [](std::int32_t hosts, std::shared_ptr<Exchange> exchange, bool fails) {
     int asked = 0;
