@@ -349,8 +349,9 @@ struct RestoreReport {
 /// `last_step` concern one process and send nothing.
 ///
 /// A function that an engine calls, such as an initializer, a rule, a rate, a log or an executor,
-/// must not call that engine's queues, steps, rows, memory or build: on any thread, such a call
-/// throws StateError at once.
+/// must not call that engine's queues, steps, rows, memory or build: such a call throws StateError
+/// at once, on whichever thread the engine runs the function. Nor must it wait for another thread
+/// that makes one, which may wait for the function in turn.
 ///
 /// A pending update is part of the tables: every call except a training batch's dequeue sees it
 /// done. An update that is still pending at the end of the engine is lost with its tables.

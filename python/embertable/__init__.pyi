@@ -35,12 +35,12 @@ __version__: str
 numerics_version: int
 
 # A tree is a leaf, or a list, tuple, named tuple, mapping or class of attrs of trees.
-Tree = Any
-Rate = float | Callable[[], float] | Callable[[int], float]
-Path = str | os.PathLike[str]
-Shape = Sequence[int | None] | None
-Communicator = Any  # of mpi4py: it has py2f()
-Frame = Any  # of pandas: it has to_csv()
+_Tree = Any
+_Rate = float | Callable[[], float] | Callable[[int], float]
+_Path = str | os.PathLike[str]
+_Shape = Sequence[int | None] | None
+_Communicator = Any  # of mpi4py: it has py2f()
+_Frame = Any  # of pandas: it has to_csv()
 
 class DataError(ValueError):
     feature: str | None
@@ -56,23 +56,23 @@ class GivenUp(RuntimeError):
     def __init__(self, host: int, reason: str) -> None: ...
 
 class Optimizer:
-    def __init__(self, rule: str, learning_rate: Rate, **parameters: Any) -> None: ...
+    def __init__(self, rule: str, learning_rate: _Rate, **parameters: Any) -> None: ...
     @property
     def rule(self) -> str: ...
     @property
-    def learning_rate(self) -> Rate: ...
+    def learning_rate(self) -> _Rate: ...
     @property
     def parameters(self) -> dict[str, float]: ...
     @property
     def options(self) -> dict[str, Any]: ...
     @property
     def slots(self) -> list[tuple[str, bool, float]]: ...
-    def with_learning_rate(self, learning_rate: Rate) -> Optimizer: ...
+    def with_learning_rate(self, learning_rate: _Rate) -> Optimizer: ...
     def __getattr__(self, name: str) -> Any: ...
     @staticmethod
     def custom(
         function: Callable[[CustomTile], object],
-        learning_rate: Rate = 0.01,
+        learning_rate: _Rate = 0.01,
         *,
         name: str = "custom",
         slots: Mapping[str, Initializer | float] | None = None,
@@ -178,7 +178,7 @@ class FeatureConfig:
         table: TableConfig,
         max_sequence_length: int = 0,
         validate_weights_and_indices: bool = True,
-        output_shape: Shape = None,
+        output_shape: _Shape = None,
         name: str | None = None,
     ) -> None: ...
     @property
@@ -196,7 +196,7 @@ class FeatureConfig:
     @property
     def output_shape(self) -> tuple[int | None, ...] | None: ...
     @output_shape.setter
-    def output_shape(self, shape: Shape) -> None: ...
+    def output_shape(self, shape: _Shape) -> None: ...
     @property
     def name(self) -> str | None: ...
     @name.setter
@@ -209,7 +209,7 @@ class Exchange:
     @staticmethod
     def threads(hosts: int) -> list[Exchange]: ...
     @staticmethod
-    def mpi(communicator: Communicator | None = None, deadline: float | None = None) -> Exchange: ...
+    def mpi(communicator: _Communicator | None = None, deadline: float | None = None) -> Exchange: ...
     @property
     def host(self) -> int: ...
     @property
@@ -230,32 +230,32 @@ class Finding(tuple[str, str, str]):
 
 class Diagnosis(list[Finding]): ...
 
-def doctor(folder: Path = ".") -> Diagnosis: ...
+def doctor(folder: _Path = ".") -> Diagnosis: ...
 def train(
-    job: Path | Mapping[str, Any],
-    out: Path | None = None,
+    job: _Path | Mapping[str, Any],
+    out: _Path | None = None,
     *,
     set: Mapping[str, Any] | None = None,
     resume: bool = False,
     overwrite: bool = False,
-    data: Path | Frame | None = None,
+    data: _Path | _Frame | None = None,
     threads: int = 0,
     skip_bad: int | str = 0,
-    exchange: str | Communicator | Exchange | None = None,
+    exchange: str | _Communicator | Exchange | None = None,
     deadline: float | None = None,
     progress: Callable[[dict[str, Any]], Any] | None = None,
 ) -> dict[str, Any]: ...
 def evaluate(
-    run: Path,
+    run: _Path,
     *,
     part: str | None = None,
-    data: Path | Frame | None = None,
+    data: _Path | _Frame | None = None,
     threads: int = 0,
     skip_bad: int | str | None = None,
 ) -> dict[str, Any]: ...
 def predict(
-    run: Path,
-    rows: Path | Frame,
+    run: _Path,
+    rows: _Path | _Frame,
     *,
     k: int | None = None,
     has_label: bool = True,
@@ -265,8 +265,8 @@ def predict(
     copy: Sequence[str | int] | str = (),
 ) -> dict[str, Any]: ...
 def sweep(
-    job: Path | Mapping[str, Any],
-    out: Path,
+    job: _Path | Mapping[str, Any],
+    out: _Path,
     grid: Mapping[str, Sequence[Any] | tuple[float, float]],
     *,
     random: int | None = None,
@@ -274,7 +274,7 @@ def sweep(
     set: Mapping[str, Any] | None = None,
     resume: bool = False,
     overwrite: bool = False,
-    data: Path | Frame | None = None,
+    data: _Path | _Frame | None = None,
     threads: int = 0,
     jobs: int = 0,
     skip_bad: int | str = 0,
@@ -283,7 +283,7 @@ def sweep(
     progress: Callable[[dict[str, Any]], Any] | None = None,
 ) -> dict[str, Any]: ...
 def neighbors(
-    run: Path,
+    run: _Path,
     table: str,
     key: str | int | None = None,
     *,
@@ -300,7 +300,7 @@ class EngineStrategy:
         sharding: str = "div",
         threads: int | None = None,
         timeout: float = 60.0,
-        exchange: Exchange | Communicator | str | None = None,
+        exchange: Exchange | _Communicator | str | None = None,
         deadline: float | None = None,
         *,
         cores_per_replica: int | None = None,
@@ -327,7 +327,7 @@ class EngineStrategy:
     def core_of(self, device: str) -> int: ...
     def initialize(self) -> None: ...
 
-class PerReplica(tuple[Tree, ...]): ...
+class PerReplica(tuple[_Tree, ...]): ...
 
 class DenseIds:
     def __init__(self, values: npt.ArrayLike) -> None: ...
@@ -424,7 +424,7 @@ class SavedState:
     def caller(self) -> CallerState: ...
 
 class CheckpointRun:
-    def __init__(self, directory: Path, strategy: EngineStrategy | None = None) -> None: ...
+    def __init__(self, directory: _Path, strategy: EngineStrategy | None = None) -> None: ...
     @property
     def directory(self) -> os.PathLike[str]: ...
     def steps(self) -> list[int]: ...
@@ -453,10 +453,10 @@ class RestoreReport:
     @property
     def grown(self) -> list[str]: ...
 
-def find_checkpoint(path: Path) -> os.PathLike[str]: ...
-def read_saved_state(path: Path) -> SavedState: ...
-def digest_checkpoint(path: Path) -> str: ...
-def verify_checkpoint(path: Path) -> None: ...
+def find_checkpoint(path: _Path) -> os.PathLike[str]: ...
+def read_saved_state(path: _Path) -> SavedState: ...
+def digest_checkpoint(path: _Path) -> str: ...
+def verify_checkpoint(path: _Path) -> None: ...
 
 def configuration_text(configuration: bytes) -> str: ...
 def complete_configuration(configuration: bytes) -> bytes: ...
@@ -522,7 +522,7 @@ class StepStatistics:
 class Embedding:
     def __init__(
         self,
-        feature_config: Tree,
+        feature_config: _Tree,
         optimizer: Optimizer | None = None,
         strategy: EngineStrategy | None = None,
         *,
@@ -539,28 +539,28 @@ class Embedding:
         outputs: str = "numpy",
     ) -> None: ...
     def build(
-        self, per_replica_input_shapes: Tree | int | None = None, per_replica_batch_size: int | None = None
+        self, per_replica_input_shapes: _Tree | int | None = None, per_replica_batch_size: int | None = None
     ) -> None: ...
     @property
     def built(self) -> bool: ...
     @property
     def accelerated(self) -> bool: ...
     @property
-    def feature_config(self) -> Tree: ...
+    def feature_config(self) -> _Tree: ...
     @property
     def strategy(self) -> EngineStrategy | None: ...
     @property
     def outputs(self) -> str: ...
     @property
-    def output_shapes(self) -> Tree: ...
+    def output_shapes(self) -> _Tree: ...
     @property
     def verify_output_shapes_on_enqueue(self) -> bool: ...
     @verify_output_shapes_on_enqueue.setter
     def verify_output_shapes_on_enqueue(self, arg: bool) -> None: ...
     def enqueue(
         self,
-        features: Tree,
-        weights: Tree | None = None,
+        features: _Tree,
+        weights: _Tree | None = None,
         training: Any = True,
         name: str | None = None,
         device: str | None = None,
@@ -568,17 +568,17 @@ class Embedding:
         mode_override: str | None = None,
         timeout: float = 0,
     ) -> None: ...
-    def dequeue(self, out: Tree | None = None, *, timeout: float = 0) -> Tree: ...
-    def apply_gradients(self, gradients: Tree, token: LookupToken | None = None) -> None: ...
+    def dequeue(self, out: _Tree | None = None, *, timeout: float = 0) -> _Tree: ...
+    def apply_gradients(self, gradients: _Tree, token: LookupToken | None = None) -> None: ...
     def look_up(
         self,
-        features: Tree,
-        weights: Tree | None = None,
+        features: _Tree,
+        weights: _Tree | None = None,
         training: Any = True,
         *,
         outputs: str | None = None,
-        out: Tree | None = None,
-    ) -> tuple[Tree, LookupToken | None]: ...
+        out: _Tree | None = None,
+    ) -> tuple[_Tree, LookupToken | None]: ...
     def replica(self, index: int) -> Replica: ...
     def embedding_tables(self) -> dict[TableConfig, npt.NDArray[Any]]: ...
     def gradient_sums(self, table: str) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]: ...
@@ -589,11 +589,11 @@ class Embedding:
     def digest(self) -> str: ...
     def configuration(self) -> bytes: ...
     def save(
-        self, run: Path | CheckpointRun, state: CallerState | None = None, id_maps: Mapping[str, IdMap] | None = None
+        self, run: _Path | CheckpointRun, state: CallerState | None = None, id_maps: Mapping[str, IdMap] | None = None
     ) -> os.PathLike[str]: ...
     def restore(
         self,
-        path: Path,
+        path: _Path,
         tables: Sequence[str] | None = None,
         partial: bool = False,
         grow: Sequence[str] | None = None,
@@ -614,15 +614,15 @@ class LookupToken:
 class Replica:
     def enqueue(
         self,
-        features: Tree,
-        weights: Tree | None = None,
+        features: _Tree,
+        weights: _Tree | None = None,
         training: Any = True,
         name: str | None = None,
         *,
         timeout: float = 0,
     ) -> None: ...
-    def dequeue(self, *, timeout: float = 0) -> Tree: ...
-    def apply_gradients(self, gradients: Tree) -> None: ...
+    def dequeue(self, *, timeout: float = 0) -> _Tree: ...
+    def apply_gradients(self, gradients: _Tree) -> None: ...
 
 # tables="load" copies the rows when it opens. tables="map" opens at once, and processes share the rows; but a program that
 # cuts a mapped file short ends this process (SIGBUS), and one that writes into it may change rows that were checked.
@@ -630,7 +630,7 @@ class Replica:
 class ServingEmbedding:
     def __init__(
         self,
-        feature_config: Tree,
+        feature_config: _Tree,
         optimizer: Optimizer | None = None,
         strategy: EngineStrategy | None = None,
         *,
@@ -642,8 +642,8 @@ class ServingEmbedding:
     ) -> None: ...
     @staticmethod
     def open(
-        path: Path,
-        feature_config: Tree | None = None,
+        path: _Path,
+        feature_config: _Tree | None = None,
         *,
         tables: str = "load",
         checks: str = "lazy",
@@ -651,16 +651,16 @@ class ServingEmbedding:
         seed: int = 0,
         outputs: str = "numpy",
     ) -> ServingEmbedding: ...
-    def restore(self, path: Path, tables: Sequence[str] | None = None, partial: bool = False) -> RestoreReport: ...
+    def restore(self, path: _Path, tables: Sequence[str] | None = None, partial: bool = False) -> RestoreReport: ...
     def build(self) -> None: ...
     @property
     def built(self) -> bool: ...
-    def embedding_lookup(self, features: Tree, weights: Tree | None = None) -> Tree: ...
-    def __call__(self, features: Tree, weights: Tree | None = None) -> Tree: ...
+    def embedding_lookup(self, features: _Tree, weights: _Tree | None = None) -> _Tree: ...
+    def __call__(self, features: _Tree, weights: _Tree | None = None) -> _Tree: ...
     def embedding_tables(self) -> dict[TableConfig, npt.NDArray[Any]]: ...
     def read_rows(self, table: str, rows: npt.ArrayLike) -> npt.NDArray[np.float32]: ...
     @property
-    def feature_config(self) -> Tree: ...
+    def feature_config(self) -> _Tree: ...
     @property
     def tables(self) -> list[TableInfo]: ...
     @property
@@ -672,13 +672,13 @@ class ServingEmbedding:
     def id_maps(self) -> dict[str, IdMap]: ...
 
 def serving_embedding_lookup(
-    inputs: Tree,
-    weights: Tree | None,
+    inputs: _Tree,
+    weights: _Tree | None,
     tables: Mapping[TableConfig, npt.ArrayLike],
-    feature_config: Tree,
+    feature_config: _Tree,
     *,
     revision: str = "output_shapes",
-) -> Tree: ...
+) -> _Tree: ...
 
 class RowGradients:
     @property
@@ -690,11 +690,11 @@ class RowGradients:
     def dense(self) -> npt.NDArray[np.float32]: ...
 
 def serving_embedding_gradients(
-    inputs: Tree,
-    weights: Tree | None,
-    gradients: Tree,
+    inputs: _Tree,
+    weights: _Tree | None,
+    gradients: _Tree,
     tables: Mapping[TableConfig, npt.ArrayLike],
-    feature_config: Tree,
+    feature_config: _Tree,
 ) -> dict[TableConfig, RowGradients]: ...
 
 class DirectLookup: ...
@@ -717,12 +717,12 @@ def slots_only(
     slot_names: Sequence[str], slot_variable_creation_fn: Callable[..., Any] | None = None
 ) -> Optimizer: ...
 
-Lookups = DirectLookup | Sequence[DirectLookup]
+_Lookups = DirectLookup | Sequence[DirectLookup]
 
 class DirectEmbedding:
     def __init__(
         self,
-        feature_config: Tree,
+        feature_config: _Tree,
         optimizer: Optimizer | None = None,
         strategy: EngineStrategy | None = None,
         *,
@@ -734,7 +734,7 @@ class DirectEmbedding:
     @property
     def built(self) -> bool: ...
     @property
-    def feature_config(self) -> Tree: ...
+    def feature_config(self) -> _Tree: ...
     @property
     def strategy(self) -> EngineStrategy: ...
     @property
@@ -743,29 +743,29 @@ class DirectEmbedding:
     def tables(self) -> list[TableInfo]: ...
     @property
     def step(self) -> int: ...
-    def embedding_lookup(self, features: Tree, weights: Tree | None = None) -> Tree: ...
-    def __call__(self, features: Tree, weights: Tree | None = None) -> Tree: ...
-    def look_up(self, features: Tree, weights: Tree | None = None) -> tuple[Tree, DirectLookup]: ...
-    def gradients(self, lookups: Lookups, gradients: Tree) -> dict[TableConfig, RowGradients]: ...
+    def embedding_lookup(self, features: _Tree, weights: _Tree | None = None) -> _Tree: ...
+    def __call__(self, features: _Tree, weights: _Tree | None = None) -> _Tree: ...
+    def look_up(self, features: _Tree, weights: _Tree | None = None) -> tuple[_Tree, DirectLookup]: ...
+    def gradients(self, lookups: _Lookups, gradients: _Tree) -> dict[TableConfig, RowGradients]: ...
     def apply_gradients(
-        self, lookups: Lookups, gradients: Tree, update: Callable[[TableUpdate], object] | None = None
+        self, lookups: _Lookups, gradients: _Tree, update: Callable[[TableUpdate], object] | None = None
     ) -> None: ...
     def embedding_tables(self) -> dict[TableConfig, npt.NDArray[np.float32]]: ...
     def read_rows(self, variable: str, ids: npt.ArrayLike) -> npt.NDArray[np.float32]: ...
     def assign_rows(self, variable: str, ids: npt.ArrayLike, values: npt.ArrayLike) -> None: ...
     def save(
-        self, run: Path | CheckpointRun, state: CallerState | None = None, id_maps: Mapping[str, IdMap] | None = None
+        self, run: _Path | CheckpointRun, state: CallerState | None = None, id_maps: Mapping[str, IdMap] | None = None
     ) -> os.PathLike[str]: ...
-    def restore(self, path: Path, tables: Sequence[str] | None = None, partial: bool = False) -> RestoreReport: ...
+    def restore(self, path: _Path, tables: Sequence[str] | None = None, partial: bool = False) -> RestoreReport: ...
     def digest(self) -> str: ...
     def summary(self) -> str: ...
 
-Places = Mapping[str, str | tuple[str, int]]
+_Places = Mapping[str, str | tuple[str, int]]
 
 class InterleavedLayout:
-    def __init__(self, tables: Mapping[str, int], features: Places, batch_size: int) -> None: ...
+    def __init__(self, tables: Mapping[str, int], features: _Places, batch_size: int) -> None: ...
     @staticmethod
-    def sorted_by_name(tables: Mapping[str, int], features: Places, batch_size: int) -> InterleavedLayout: ...
+    def sorted_by_name(tables: Mapping[str, int], features: _Places, batch_size: int) -> InterleavedLayout: ...
     @property
     def batch_size(self) -> int: ...
     @property
@@ -776,7 +776,7 @@ class InterleavedLayout:
     def feature_shape(self, feature: str) -> tuple[int, ...]: ...
 
 def interleaved_layout(engine: Embedding) -> InterleavedLayout: ...
-def interleave(layout: InterleavedLayout, features: Tree) -> dict[str, npt.NDArray[np.float32]]: ...
+def interleave(layout: InterleavedLayout, features: _Tree) -> dict[str, npt.NDArray[np.float32]]: ...
 def deinterleave(
     layout: InterleavedLayout, tables: Mapping[str, npt.ArrayLike]
 ) -> dict[str, npt.NDArray[np.float32]]: ...
@@ -785,13 +785,13 @@ class StepDescriptor:
     def __init__(self) -> None: ...
     def enqueue(
         self,
-        features: Callable[[], Tree],
+        features: Callable[[], _Tree],
         tag: str | None = None,
         training: bool = True,
-        weights: Callable[[], Tree] | None = None,
+        weights: Callable[[], _Tree] | None = None,
     ) -> None: ...
-    def dequeue(self, receive: Callable[[Tree], object], tag: str | None = None) -> None: ...
-    def apply_gradients(self, gradients: Callable[[], Tree], tag: str | None = None) -> None: ...
+    def dequeue(self, receive: Callable[[_Tree], object], tag: str | None = None) -> None: ...
+    def apply_gradients(self, gradients: Callable[[], _Tree], tag: str | None = None) -> None: ...
     def check(self) -> None: ...
     def trains(self, tag: str) -> bool: ...
     def run(self, engine: Embedding | Replica) -> None: ...
@@ -804,9 +804,9 @@ class GradientRegistry:
     def gradients(self) -> dict[str, list[Any]]: ...
     def clear(self) -> None: ...
 
-Key = Any  # an integer, a slice, ..., None, a boolean mask, or a tuple or list of them
-ArrayOrSlices = Any  # indices, or one object with .indices and .values
-ShardedOrPart = Any  # a ShardedVariable, a Variable, an array, or a list of parts
+_Key = Any  # an integer, a slice, ..., None, a boolean mask, or a tuple or list of them
+_ArrayOrSlices = Any  # indices, or one object with .indices and .values
+_ShardedOrPart = Any  # a ShardedVariable, a Variable, an array, or a list of parts
 
 class Variable:
     def __init__(self, value: npt.ArrayLike, name: str = "Variable", dtype: npt.DTypeLike | None = None) -> None: ...
@@ -852,7 +852,7 @@ class Variable:
     ) -> Variable: ...
     def scatter_add(
         self,
-        indices: ArrayOrSlices | None = None,
+        indices: _ArrayOrSlices | None = None,
         values: npt.ArrayLike | None = None,
         use_locking: bool | None = None,
         name: str | None = None,
@@ -861,7 +861,7 @@ class Variable:
     ) -> Variable: ...
     def scatter_sub(
         self,
-        indices: ArrayOrSlices | None = None,
+        indices: _ArrayOrSlices | None = None,
         values: npt.ArrayLike | None = None,
         use_locking: bool | None = None,
         name: str | None = None,
@@ -870,7 +870,7 @@ class Variable:
     ) -> Variable: ...
     def scatter_mul(
         self,
-        indices: ArrayOrSlices | None = None,
+        indices: _ArrayOrSlices | None = None,
         values: npt.ArrayLike | None = None,
         use_locking: bool | None = None,
         name: str | None = None,
@@ -879,7 +879,7 @@ class Variable:
     ) -> Variable: ...
     def scatter_div(
         self,
-        indices: ArrayOrSlices | None = None,
+        indices: _ArrayOrSlices | None = None,
         values: npt.ArrayLike | None = None,
         use_locking: bool | None = None,
         name: str | None = None,
@@ -888,7 +888,7 @@ class Variable:
     ) -> Variable: ...
     def scatter_min(
         self,
-        indices: ArrayOrSlices | None = None,
+        indices: _ArrayOrSlices | None = None,
         values: npt.ArrayLike | None = None,
         use_locking: bool | None = None,
         name: str | None = None,
@@ -897,7 +897,7 @@ class Variable:
     ) -> Variable: ...
     def scatter_max(
         self,
-        indices: ArrayOrSlices | None = None,
+        indices: _ArrayOrSlices | None = None,
         values: npt.ArrayLike | None = None,
         use_locking: bool | None = None,
         name: str | None = None,
@@ -906,7 +906,7 @@ class Variable:
     ) -> Variable: ...
     def scatter_update(
         self,
-        indices: ArrayOrSlices | None = None,
+        indices: _ArrayOrSlices | None = None,
         values: npt.ArrayLike | None = None,
         use_locking: bool | None = None,
         name: str | None = None,
@@ -915,7 +915,7 @@ class Variable:
     ) -> Variable: ...
     def batch_scatter_update(
         self,
-        indices: ArrayOrSlices | None = None,
+        indices: _ArrayOrSlices | None = None,
         values: npt.ArrayLike | None = None,
         use_locking: bool | None = None,
         name: str | None = None,
@@ -923,7 +923,7 @@ class Variable:
         sparse_delta: Any = None,
     ) -> Variable: ...
     def sparse_read(self, indices: npt.ArrayLike, name: str | None = None) -> npt.NDArray[Any]: ...
-    def __getitem__(self, key: Key) -> npt.NDArray[Any]: ...
+    def __getitem__(self, key: _Key) -> npt.NDArray[Any]: ...
     def __len__(self) -> int: ...
     def __iter__(self) -> Iterator[Any]: ...
     def __add__(self, other: Any) -> npt.NDArray[Any]: ...
@@ -990,7 +990,7 @@ class ShardedVariable:
     def numpy(self) -> npt.NDArray[Any]: ...
     def read_value(self) -> npt.NDArray[Any]: ...
     def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> npt.NDArray[Any]: ...
-    def __getitem__(self, key: Key) -> npt.NDArray[Any]: ...
+    def __getitem__(self, key: _Key) -> npt.NDArray[Any]: ...
     def same_structure(self, other: ShardedVariable) -> bool: ...
     def sparse_read(self, indices: npt.ArrayLike, name: str | None = None) -> npt.NDArray[Any]: ...
     def assign(
@@ -1022,7 +1022,7 @@ class ShardedVariable:
     ) -> ShardedVariable: ...
     def scatter_add(
         self,
-        indices: ArrayOrSlices | None = None,
+        indices: _ArrayOrSlices | None = None,
         values: npt.ArrayLike | None = None,
         use_locking: bool | None = None,
         name: str | None = None,
@@ -1031,7 +1031,7 @@ class ShardedVariable:
     ) -> ShardedVariable: ...
     def scatter_sub(
         self,
-        indices: ArrayOrSlices | None = None,
+        indices: _ArrayOrSlices | None = None,
         values: npt.ArrayLike | None = None,
         use_locking: bool | None = None,
         name: str | None = None,
@@ -1040,7 +1040,7 @@ class ShardedVariable:
     ) -> ShardedVariable: ...
     def scatter_mul(
         self,
-        indices: ArrayOrSlices | None = None,
+        indices: _ArrayOrSlices | None = None,
         values: npt.ArrayLike | None = None,
         use_locking: bool | None = None,
         name: str | None = None,
@@ -1049,7 +1049,7 @@ class ShardedVariable:
     ) -> ShardedVariable: ...
     def scatter_div(
         self,
-        indices: ArrayOrSlices | None = None,
+        indices: _ArrayOrSlices | None = None,
         values: npt.ArrayLike | None = None,
         use_locking: bool | None = None,
         name: str | None = None,
@@ -1058,7 +1058,7 @@ class ShardedVariable:
     ) -> ShardedVariable: ...
     def scatter_min(
         self,
-        indices: ArrayOrSlices | None = None,
+        indices: _ArrayOrSlices | None = None,
         values: npt.ArrayLike | None = None,
         use_locking: bool | None = None,
         name: str | None = None,
@@ -1067,7 +1067,7 @@ class ShardedVariable:
     ) -> ShardedVariable: ...
     def scatter_max(
         self,
-        indices: ArrayOrSlices | None = None,
+        indices: _ArrayOrSlices | None = None,
         values: npt.ArrayLike | None = None,
         use_locking: bool | None = None,
         name: str | None = None,
@@ -1076,7 +1076,7 @@ class ShardedVariable:
     ) -> ShardedVariable: ...
     def scatter_update(
         self,
-        indices: ArrayOrSlices | None = None,
+        indices: _ArrayOrSlices | None = None,
         values: npt.ArrayLike | None = None,
         use_locking: bool | None = None,
         name: str | None = None,
@@ -1085,7 +1085,7 @@ class ShardedVariable:
     ) -> ShardedVariable: ...
     def batch_scatter_update(
         self,
-        indices: ArrayOrSlices | None = None,
+        indices: _ArrayOrSlices | None = None,
         values: npt.ArrayLike | None = None,
         use_locking: bool | None = None,
         name: str | None = None,
@@ -1128,7 +1128,7 @@ class FixedShardsPartitioner:
     def __init__(self, num_shards: int) -> None: ...
     @property
     def num_shards(self) -> int: ...
-    def __call__(self, shape: Shape, dtype: npt.DTypeLike, axis: int = 0) -> list[int]: ...
+    def __call__(self, shape: _Shape, dtype: npt.DTypeLike, axis: int = 0) -> list[int]: ...
 
 class MinSizePartitioner:
     def __init__(self, min_shard_bytes: int = 262144, max_shards: int = 1, bytes_per_string: int = 16) -> None: ...
@@ -1138,7 +1138,7 @@ class MinSizePartitioner:
     def max_shards(self) -> int: ...
     @property
     def bytes_per_string(self) -> int: ...
-    def __call__(self, shape: Shape, dtype: npt.DTypeLike, axis: int = 0) -> list[int]: ...
+    def __call__(self, shape: _Shape, dtype: npt.DTypeLike, axis: int = 0) -> list[int]: ...
 
 class MaxSizePartitioner:
     def __init__(self, max_shard_bytes: int, max_shards: int | None = None, bytes_per_string: int = 16) -> None: ...
@@ -1148,7 +1148,7 @@ class MaxSizePartitioner:
     def max_shards(self) -> int | None: ...
     @property
     def bytes_per_string(self) -> int: ...
-    def __call__(self, shape: Shape, dtype: npt.DTypeLike, axis: int = 0) -> list[int]: ...
+    def __call__(self, shape: _Shape, dtype: npt.DTypeLike, axis: int = 0) -> list[int]: ...
 
 class Partitioner:
     def __call__(self, shape: Sequence[int], dtype: Any, axis: int = 0) -> Sequence[int] | None: ...
@@ -1165,7 +1165,7 @@ class VariablePart:
 
 class InitialValue: ...
 
-First = (
+_First = (
     npt.ArrayLike | Initializer | InitialValue | Callable[[], npt.ArrayLike] | Callable[[VariablePart], npt.ArrayLike]
 )
 
@@ -1179,7 +1179,7 @@ class VariableCreator:
     def __init__(self, storage_nodes: int = 1, variable_partitioner: Callable[..., Sequence[int] | None] | None = None) -> None: ...
     def create(
         self,
-        initial_value: First,
+        initial_value: _First,
         name: str = "Variable",
         *,
         shape: Sequence[int] | None = None,
@@ -1189,7 +1189,7 @@ class VariableCreator:
     ) -> CreatedVariable: ...
 
 def create_on_hosts(
-    initial_value: First,
+    initial_value: _First,
     hosts: int,
     name: str,
     *,
@@ -1198,14 +1198,14 @@ def create_on_hosts(
     seed: int = 0,
 ) -> ShardedVariable: ...
 
-Variables = Mapping[str, Variable | ShardedVariable]
-VariableTree = Mapping[str, Any]  # of variables, and of objects, which are such mappings
+_Variables = Mapping[str, Variable | ShardedVariable]
+_VariableTree = Mapping[str, Any]  # of variables, and of objects, which are such mappings
 
 def save_variables(
-    run: Path | CheckpointRun, step: int, variables: Variables, state: CallerState | None = None
+    run: _Path | CheckpointRun, step: int, variables: _Variables, state: CallerState | None = None
 ) -> os.PathLike[str]: ...
-def restore_variables(path: Path, variables: Variables) -> SavedState: ...
-def saved_value(path: Path, name: str) -> InitialValue: ...
+def restore_variables(path: _Path, variables: _Variables) -> SavedState: ...
+def saved_value(path: _Path, name: str) -> InitialValue: ...
 
 class BundleTensor:
     @property
@@ -1217,10 +1217,10 @@ class BundleTensor:
     @property
     def slices(self) -> list[tuple[slice, ...]]: ...
 
-Slices = slice | tuple[slice, ...]
+_Slices = slice | tuple[slice, ...]
 
 class TensorBundleReader:
-    def __init__(self, prefix: Path) -> None: ...
+    def __init__(self, prefix: _Path) -> None: ...
     @property
     def prefix(self) -> os.PathLike[str]: ...
     @property
@@ -1230,26 +1230,26 @@ class TensorBundleReader:
     def __iter__(self) -> Iterator[str]: ...
     def __contains__(self, key: object) -> bool: ...
     def describe(self, key: str) -> BundleTensor: ...
-    def read(self, key: str, slices: Slices | None = None) -> npt.NDArray[Any]: ...
+    def read(self, key: str, slices: _Slices | None = None) -> npt.NDArray[Any]: ...
     def __getitem__(self, key: str) -> npt.NDArray[Any]: ...
-    def restore(self, variables: Variables) -> None: ...
+    def restore(self, variables: _Variables) -> None: ...
     def verify(self) -> None: ...
 
-def latest_bundle(directory: Path) -> os.PathLike[str] | None: ...
-def restore_tensor_bundle(prefix: Path, variables: VariableTree) -> None: ...
+def latest_bundle(directory: _Path) -> os.PathLike[str] | None: ...
+def restore_tensor_bundle(prefix: _Path, variables: _VariableTree) -> None: ...
 
 class TensorBundleWriter:
-    def __init__(self, prefix: Path, alignment: int = 1) -> None: ...
+    def __init__(self, prefix: _Path, alignment: int = 1) -> None: ...
     def add(self, key: str, value: npt.ArrayLike | Variable | ShardedVariable) -> None: ...
-    def add_slice(self, key: str, value: npt.ArrayLike, slices: Slices, shape: Sequence[int]) -> None: ...
+    def add_slice(self, key: str, value: npt.ArrayLike, slices: _Slices, shape: Sequence[int]) -> None: ...
     def finish(self) -> None: ...
     def __enter__(self) -> TensorBundleWriter: ...
     def __exit__(self, type: Any, value: Any, traceback: Any) -> None: ...
 
-def part_prefix(prefix: Path, part: int, parts: int) -> os.PathLike[str]: ...
-def merge_tensor_bundles(parts: Sequence[Path], prefix: Path, allow_missing: bool = False) -> None: ...
-def write_bundle_state(directory: Path, name: str) -> None: ...
-def save_tensor_bundle(prefix: Path, variables: VariableTree) -> None: ...
+def part_prefix(prefix: _Path, part: int, parts: int) -> os.PathLike[str]: ...
+def merge_tensor_bundles(parts: Sequence[_Path], prefix: _Path, allow_missing: bool = False) -> None: ...
+def write_bundle_state(directory: _Path, name: str) -> None: ...
+def save_tensor_bundle(prefix: _Path, variables: _VariableTree) -> None: ...
 
 class ConvertedArray:
     @property
@@ -1268,8 +1268,8 @@ class ImportReport:
     def left_out(self) -> list[str]: ...
 
 def export_tables(
-    path: Path,
-    out: Path,
+    path: _Path,
+    out: _Path,
     format: str,
     tables: list[str] | tuple[str, ...] | None = None,
     *,
@@ -1280,11 +1280,11 @@ def export_tables(
     label: str = "key",
 ) -> list[ConvertedArray]: ...
 def import_tables(
-    path: Path,
-    out: Path,
+    path: _Path,
+    out: _Path,
     format: str,
-    tables: list[str] | tuple[str, ...] | Mapping[str, Path] | None = None,
-    slots: Mapping[str, Path] | None = None,
+    tables: list[str] | tuple[str, ...] | Mapping[str, _Path] | None = None,
+    slots: Mapping[str, _Path] | None = None,
     *,
     step: int = 0,
     combiner: str = "mean",
@@ -1300,7 +1300,7 @@ class RaggedRows:
     def nested_row_splits(self) -> list[npt.NDArray[np.int64]]: ...
 
 def embedding_lookup(
-    params: ShardedOrPart,
+    params: _ShardedOrPart,
     ids: npt.ArrayLike | RaggedIds,
     max_norm: float | None = None,
     partition_strategy: str = "div",
@@ -1309,7 +1309,7 @@ def embedding_lookup(
     validate_indices: bool | None = None,
 ) -> Any: ...
 def embedding_lookup_sparse(
-    params: ShardedOrPart,
+    params: _ShardedOrPart,
     sp_ids: Any,  # SparseIds or RaggedIds, or TensorFlow's
     sp_weights: Any = None,
     combiner: str | None = None,
@@ -1320,7 +1320,7 @@ def embedding_lookup_sparse(
     allow_fast_lookup: bool | None = None,
 ) -> npt.NDArray[Any]: ...
 def safe_embedding_lookup_sparse(
-    embedding_weights: ShardedOrPart,
+    embedding_weights: _ShardedOrPart,
     sparse_ids: Any,  # SparseIds or RaggedIds, or TensorFlow's
     sparse_weights: Any = None,
     combiner: str = "mean",

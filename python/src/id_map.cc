@@ -62,10 +62,18 @@ Texts texts_of(nb::handle keys) {
   return texts;
 }
 
+/// Returns an array of objects: the keys of an array, or of lists within each other.
+nb::object array_of_keys(nb::handle keys) {
+  const bool has_shape = nb::hasattr(keys, "__array__") || PyList_Check(keys.ptr());
+  const nb::object all = has_shape ? nb::borrow(keys) : nb::object(nb::list(nb::borrow(keys)));
+  return nb::module_::import_("numpy").attr("asarray")(all, nb::arg("dtype") = "object");
+}
+
 nb::object rows(const IdMap& self, nb::handle keys) {
   if (self.kind() == KeyKind::kString) {
-    const Texts texts = texts_of(keys);
-    const nb::object out = new_integers({static_cast<std::int64_t>(texts.views.size())});
+    const nb::object array = array_of_keys(keys);
+    const Texts texts = texts_of(array.attr("ravel")());
+    const nb::object out = new_integers(shape(array.attr("shape"), "the shape of keys"));
     const auto memory = IntegerArray(out, "rows").span();
     self.rows(texts.views,
               {static_cast<std::int64_t*>(const_cast<void*>(memory.data())), texts.views.size()});
@@ -246,7 +254,8 @@ kind: "integer" or "string". Raises ValueError.
           nb::arg("kind"))
       .def("add", add, nb::arg("keys"), nb::arg("count") = 1, R"(Counts keys.
 
-keys: one key, or an array or list; count: how often each of them came. Raises TypeError for another kind.
+keys: one key, or an array or list; count: how often a key that stands alone came. Raises TypeError for another kind,
+ValueError for a count below 1, or of several keys.
 
 >>> builder = embertable.IdMapBuilder("string")
 >>> builder.add(["a", "b", "a"])
@@ -258,8 +267,8 @@ keys: one key, or an array or list; count: how often each of them came. Raises T
            R"(Makes a map of the keys that were counted.
 
 min_count: keys that came less often are left out; max_keys: as many of the most frequent stay, 0: all;
-out_of_vocabulary_rows: for keys that are not there; row_order: "first_seen", or "frequency", the most
-frequent first. Raises ValueError.
+out_of_vocabulary_rows: for keys that are not there; row_order: "first_seen", or "most_frequent", the
+most frequent first. Raises ValueError.
 
 >>> builder = embertable.IdMapBuilder("string")
 >>> builder.add(["a", "b", "a"])

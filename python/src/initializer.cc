@@ -52,10 +52,11 @@ PythonInitializer row_id(nb::handle offset) {
 
 PythonInitializer values(nb::handle array) {
   const FloatArray given(array, "the values of a table");
+  const nb::object kept = new_floats(given.shape());  // the caller may change its array later
+  const std::span<float> copy = WritableArray(kept, "the values of a table").span();
   const FloatSpan span = given.span();
-  std::vector<float> copy(span.size());
   for (std::size_t i = 0; i < copy.size(); ++i) copy[i] = span[static_cast<std::int64_t>(i)];
-  return {Initializer::values(std::move(copy)), "values", nb::make_tuple(given.object()), {}};
+  return {Initializer::values({copy.begin(), copy.end()}), "values", nb::make_tuple(kept), {}};
 }
 
 /// Requires the GIL.

@@ -22,6 +22,7 @@
 #include "python/src/collected.h"
 #include "python/src/configuration.h"
 #include "python/src/described.h"
+#include "python/src/dict_items.h"
 #include "python/src/engine.h"
 #include "python/src/fair_shared_mutex.h"
 #include "python/src/gil.h"
@@ -189,7 +190,7 @@ std::map<TablePtr, TableView> views_of(const Configuration& configuration, nb::h
   std::map<TablePtr, TableView> views;
   if (!PyDict_Check(tables.ptr()))
     throw TypeError("tables must be a dict of arrays by TableConfig, got " + type_text(tables));
-  for (const auto [object, rows] : nb::borrow<nb::dict>(tables)) {
+  for (const auto& [object, rows] : items_of(tables)) {
     const TablePtr table = configuration.table_of(object);
     if (!table) continue;  // other features use this table
     kept.emplace_back(rows, "table '" + table->name.value_or("") + "'");

@@ -10,6 +10,7 @@
 #include "python/src/arguments.h"
 #include "python/src/arrays.h"
 #include "python/src/bindings.h"
+#include "python/src/dict_items.h"
 #include "python/src/dlpack/exchange_api.h"
 #include "python/src/text_caster.h"
 
@@ -398,7 +399,7 @@ nb::object part_of_tree(nb::handle value, std::size_t replica, int level) {
   if (level == kMostLevels) return nb::borrow(value);
   if (PyDict_Check(value.ptr())) {
     nb::dict items;
-    for (const auto [key, item] : nb::borrow<nb::dict>(value))
+    for (const auto& [key, item] : items_of(value))
       items[key] = part_of_tree(item, replica, level + 1);
     return mapping_like(value, items);
   }

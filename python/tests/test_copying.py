@@ -86,6 +86,15 @@ def test_id_maps(copied):
 
 
 @pytest.mark.parametrize("copied", COPIES)
+def test_initializers_keep_the_values_that_they_were_made_of(copied):
+    array = np.ones((2, 1), np.float32)
+    initializer = et.Initializer.values(array)
+    array[:] = 9
+    table = et.TableConfig(2, 1, copied(initializer))
+    assert et.Embedding(et.FeatureConfig(table)).embedding_tables()[table].tolist() == [[1], [1]]
+
+
+@pytest.mark.parametrize("copied", COPIES)
 @pytest.mark.parametrize("make, text", [
     (engine, "Embedding objects cannot be pickled or copied: `save` keeps"),
     (lambda: tpu.TPUEmbedding(tpu.FeatureConfig(user()), tpu.SGD(0.1)), "TPUEmbedding objects cannot be pickled or copied: `save` keeps"),

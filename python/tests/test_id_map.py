@@ -16,6 +16,13 @@ def test_text_keys():
     assert (known.kind, known.num_keys, known.out_of_vocabulary_rows, known.num_rows) == ("string", 3, 2, 5)
     assert known.rows(["a", "c", "ü"])[:2].tolist() == [2, 0] and known.row("ü") in (3, 4)
     assert known.rows(np.array(["a", "b"])).tolist() == [2, 1]
+    assert known.rows(np.array([["a"], ["b"]])).tolist() == known.rows([[b"a"], ["b"]]).tolist() == [[2], [1]]
+    assert known.rows(np.array("c")).shape == () and known.rows(np.empty((0, 3), "U1")).shape == (0, 3)
+    assert known.rows(key for key in "cb").tolist() == [0, 1] and known.rows([]).dtype == np.int64
+    with pytest.raises(TypeError, match="a key must be text, got list"):
+        known.rows([["a"], ["b", "c"]])
+    with pytest.raises(ValueError, match="count is for one key"):
+        builder.add(["a"], 2)
     assert known.find("ü") is None and "ü" not in known and "a" in known
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import embertable as et
+from embertable import v1
 from fixture import USER_ROWS, engine, user
 
 Point = collections.namedtuple("Point", "left right")
@@ -308,3 +309,61 @@ def test_a_dict_that_changes_while_it_is_read_has_no_other_form():
 
     with pytest.raises(KeyError):
         engine(feature_config=Shrinking(a=feature(), b=feature()))
+
+
+class Emptying:
+    """An array, or a dim, that empties the dict that it is an item of when it is read."""
+
+    def __init__(self, owner, value):
+        self.owner, self.value = owner, value
+
+    def __array__(self, dtype=None, copy=None):
+        self.owner.clear()
+        return np.asarray(self.value, dtype)
+
+    def __index__(self):
+        self.owner.clear()
+        return self.value
+
+    @property
+    def embedding_indices(self):
+        self.owner.clear()
+        return self.value
+
+    sample_indices = aggregation_weights = None
+
+
+def emptied(**values):
+    owner = {}
+    owner.update((name, Emptying(owner, value)) for name, value in values.items())
+    return owner
+
+
+def v1_activations():
+    tables = {"t": v1.TableConfig(4, 1, et.Initializer.row_id(), combiner="sum")}
+    embedding = v1.TPUEmbedding(tables, {"f": v1.FeatureConfig("t"), "g": v1.FeatureConfig("t")}, 2, v1.INFERENCE)
+    embedding.enqueue([emptied(f=[1, 2], g=[3, 0])])
+    (activations,) = embedding.get_activations()
+    return [activations[name].tolist() for name in "fg"]
+
+
+def served():
+    tables = [et.TableConfig(2, 1, name=name) for name in "ab"]
+    values = {}
+    values.update((table, Emptying(values, [[5.0 + i], [7.0 + i]])) for i, table in enumerate(tables))
+    return [out.tolist() for out in et.serving_embedding_lookup([[1], [0]], None, values, [et.FeatureConfig(t) for t in tables])]
+
+
+def taken_apart():
+    layout = et.InterleavedLayout({"a": 1, "b": 1}, {"f": "a", "g": "b"}, 1)
+    return [out.tolist() for out in et.deinterleave(layout, emptied(a=[[1.0]], b=[[2.0]])).values()]
+
+
+@pytest.mark.parametrize("call, expected", [
+    (v1_activations, [[[1], [2]], [[3], [0]]]),
+    (served, [[[7]], [[6]]]),
+    (taken_apart, [[[1]], [[2]]]),
+    (lambda: et.InterleavedLayout(emptied(a=1, b=2), {"f": "a", "g": "b"}, 3).table_shape("b"), (3, 2)),
+])
+def test_a_dict_that_empties_while_it_is_read_is_read_as_it_was(call, expected):
+    assert call() == expected

@@ -20,6 +20,8 @@ def members(node):
             found.setdefault(item.name, item)
         elif isinstance(item, ast.AnnAssign):
             found[item.target.id] = item
+        elif isinstance(item, ast.Assign):
+            found[item.targets[0].id] = item
         elif isinstance(item, ast.ImportFrom) and item.level:
             found.update({alias.asname: item for alias in item.names})
     return found
@@ -81,5 +83,5 @@ def test_the_stub_has_every_public_name():
 
 def test_the_stub_has_the_arguments_of_every_function():
     for name, node in members(STUB).items():
-        if not isinstance(node, (ast.AnnAssign, ast.ImportFrom)):  # what is imported is annotated where it is
+        if not isinstance(node, (ast.AnnAssign, ast.Assign, ast.ImportFrom)):  # what is imported is annotated where it is
             compare(name, node, getattr(embertable, name))

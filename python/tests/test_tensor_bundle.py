@@ -207,3 +207,36 @@ def test_damage_names_file_tensor_and_place(tmp_path):
         et.TensorBundleReader(tmp_path / "b")
     with pytest.raises(OSError, match="none.index"):
         et.TensorBundleReader(tmp_path / "none")
+
+
+def masked_crc32c(data):
+    """The checksum that a table's blocks end with."""
+    crc = 0xFFFFFFFF
+    for byte in data:
+        crc ^= byte
+        for _ in range(8):
+            crc = crc >> 1 ^ (0x82F63B78 if crc & 1 else 0)
+    crc ^= 0xFFFFFFFF
+    return ((crc >> 15 | crc << 17) + 0xA282EAD8 & 0xFFFFFFFF).to_bytes(4, "little")
+
+
+def test_no_memory_is_taken_for_elements_that_no_file_has(tmp_path):
+    with et.TensorBundleWriter(tmp_path / "b") as writer:
+        writer.add("t", np.ones((1,) * 8, np.uint8))
+    index = tmp_path / "b.index"
+    block = index.read_bytes()
+    size = next(n for n in range(1, len(block)) if masked_crc32c(block[:n]) == block[n:n + 4])  # of the first block
+    dims = b"\x12\x02\x08"  # and the length of an axis
+    forged = block[:size].replace((dims + b"\x01") * 8, (dims + b"\x7f") * 8)
+    index.write_bytes(forged + masked_crc32c(forged) + block[size + 4:])
+    reader = et.TensorBundleReader(tmp_path / "b")
+    assert reader.describe("t").shape == (127,) * 8
+    for slices in (None, np.s_[:], np.s_[5:]):
+        with pytest.raises(et.DataLossError, match="tensor 't': Invalid size in bundle entry: 1 bytes for"):
+            reader.read("t", slices)
+
+
+@pytest.mark.parametrize("part, parts", [(-1, 3), (3, 3), (0, 0), (0, -1)])
+def test_parts_are_numbered_below_their_number(part, parts):
+    with pytest.raises(ValueError, match=f"part_prefix: part must be 0 <= part < {parts}, the number of parts, got {part}$"):
+        et.part_prefix("c", part, parts)

@@ -147,6 +147,22 @@ def test_a_scatter_leaves_a_component_a_component():
     et.ShardedVariable([alone])
 
 
+@pytest.mark.parametrize("call, error, text", [
+    (lambda w: w.scatter_add([-1], [[1, 1, 1]]), IndexError, r"scatter_add: indices\[0\] = -1 is out of bounds for axis 0 with size 4$"),
+    (lambda w: w.sparse_read([4]), IndexError, r"sparse_read: indices\[0\] = 4 is out of bounds for axis 0 with size 4$"),
+    (lambda w: w.sparse_read([[0]]), ValueError, r"sparse_read: indices must be 1D, got shape \(1, 1\)$"),
+    (lambda w: w.scatter_mul([0], [[1]]), ValueError, r"scatter_mul needs float32 of shape \(1, 3\), got float32 of shape \(1, 1\)$"),
+])
+def test_errors_speak_of_the_variable(call, error, text):
+    with pytest.raises(error, match="^variable 'w': " + text):
+        call(et.Variable(VALUE, "w"))
+
+
+def test_a_number_has_no_rows():
+    with pytest.raises(ValueError, match=r"^variable 'w': must have an axis of rows, got shape \(\)$"):
+        et.Variable(1.0, "w").sparse_read([0])
+
+
 def test_rows_are_read():
     assert et.Variable(VALUE).sparse_read([3, 0], name="x").tolist() == VALUE[[3, 0]].tolist()
     assert et.ShardedVariable([et.Variable(VALUE)]).sparse_read([2], name=None).tolist() == VALUE[[2]].tolist()

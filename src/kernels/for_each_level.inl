@@ -3,13 +3,13 @@
 // region where the compiler may use its instructions. Everything outside of the regions stays plain
 // x86-64.
 //
-//     #include "kernels/update.h"                       // all headers first: a body includes none
+//     #include "kernels/update.h"                       // all headers first: a body includes no .h
 //     #define EMBERTABLE_LEVEL_BODY "kernels/narrow.inl"
 //     #include "kernels/for_each_level.inl"             // once per body
 //     ... EMBERTABLE_AT_LEVEL(level, narrow) ...        // scalar::, avx2:: or avx512::narrow
 //
 // What a body defines is local to its unit. It instantiates no template of the standard library and
-// holds no lambda; it may include kernels/gradient_sum.inl, rounding.inl and update_walk.inl. A
+// holds no lambda; it may include others that are part of one, such as kernels/rounding.inl. A
 // unit of several sources has the vectors once, and their bodies share no names.
 //
 // EMBERTABLE_LEVEL is 0, 1 or 2, as in SimdLevel. Where EMBERTABLE_WITHOUT_AVX512 is defined, as

@@ -60,8 +60,7 @@ void ShardedVariable::assign_by(ScatterOperation operation, const char* what, co
   State& state = *state_;
   state.check_value(what, value, state.shape[0]);
   if (dtype() == DType::kBool)
-    throw ValueError(
-        fmt::format("sharded variable '{}': {} takes numbers, not bool", name(), what));
+    throw ValueError(fmt::format("{}{} takes numbers, not bool", state.subject(), what));
   const Tensor source = state.overlaps(value) ? value.copy() : value.packed();
   const std::vector<RowBlockPlace> places =
       state.writable_places(std::vector<bool>(state.components.size(), true));

@@ -107,9 +107,9 @@ struct PieceChange {
 
 void ShardedVariable::State::check_div_sharding(const ShardedVariable& variable) const {
   if (!options.require_div_sharding || variable.div_sharded()) return;
-  throw NotImplemented(fmt::format(
-      "sharded variable '{}': sparse operations are only for \"div\" sharding of {} rows by {}",
-      options.name, shape[0], components.size()));
+  throw NotImplemented(
+      fmt::format("{}sparse operations are only for \"div\" sharding of {} rows by {}", subject(),
+                  shape[0], components.size()));
 }
 
 std::vector<bool> ShardedVariable::State::touched_by(const RowIndices& rows) const {
@@ -123,11 +123,11 @@ std::vector<bool> ShardedVariable::State::touched_by(const RowIndices& rows) con
 Tensor ShardedVariable::checked_indices(const char* operation, const Tensor& indices) const {
   const State& state = *state_;
   if (indices.rank() != 1)
-    throw ValueError(fmt::format("sharded variable '{}': {}: indices must be 1D, got shape {}",
-                                 name(), operation, indices.shape().to_string()));
+    throw ValueError(fmt::format("{}{}: indices must be 1D, got shape {}", state.subject(),
+                                 operation, indices.shape().to_string()));
   if (!is_integer(indices.dtype()))
-    throw TypeError(fmt::format("sharded variable '{}': {}: indices must be int32 or int64, got {}",
-                                name(), operation, to_string(indices.dtype())));
+    throw TypeError(fmt::format("{}{}: indices must be int32 or int64, got {}", state.subject(),
+                                operation, to_string(indices.dtype())));
   state.check_div_sharding(*this);
   // Indices that the operation would change are copied first, and checked as they are now.
   Tensor packed = state.overlaps(indices) ? indices.copy() : indices.packed();
@@ -150,10 +150,8 @@ void ShardedVariable::sparse_read(const Tensor& indices, std::span<std::byte> ou
   const Tensor checked = checked_indices("sparse_read", indices);
   const std::int64_t bytes = checked.size() * state_->row_bytes;
   if (static_cast<std::int64_t>(out.size()) != bytes)
-    throw ValueError(
-        fmt::format("sharded variable '{}': sparse_read: {} rows have {} bytes, got "
-                    "memory of {}",
-                    name(), checked.size(), bytes, out.size()));
+    throw ValueError(fmt::format("{}sparse_read: {} rows have {} bytes, got memory of {}",
+                                 state_->subject(), checked.size(), bytes, out.size()));
   read_checked(checked, out);
 }
 
@@ -173,12 +171,11 @@ ShardedVariable& ShardedVariable::scatter(ScatterOperation op, const Tensor& ind
   const Tensor checked = checked_indices(operation, indices);
   state.check_value(operation, values, checked.size());
   if (dtype() == DType::kBool && op != ScatterOperation::kUpdate)
-    throw ValueError(
-        fmt::format("sharded variable '{}': {} takes numbers, not bool", name(), operation));
+    throw ValueError(fmt::format("{}{} takes numbers, not bool", state.subject(), operation));
   const Tensor source = state.overlaps(values) ? values.copy() : values.packed();
   if (op == ScatterOperation::kDiv && has_zero(source))
     throw ValueError(
-        fmt::format("sharded variable '{}': {}: an integer is divided by zero", name(), operation));
+        fmt::format("{}{}: an integer is divided by zero", state.subject(), operation));
   const RowIndices rows = row_indices(checked);
   const std::vector<RowBlockPlace> places = state.writable_places(state.touched_by(rows));
   const RowAddresses addresses(state.locator, places);

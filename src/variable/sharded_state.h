@@ -14,9 +14,13 @@ namespace embertable {
 
 /// State that the copies of a ShardedVariable share.
 struct ShardedVariable::State final : Indexed {
+  /// Requires: `components` has variables that go together.
+  State(std::vector<Variable> components, ShardedVariableOptions options);
+
   std::vector<Variable> components;
   std::vector<Variable> exported;  ///< the placeholder of all of them
   ShardedVariableOptions options;
+  bool one_variable = false;  ///< made by `of`
   Shape shape;
   RowLocator locator;
   std::int64_t row_bytes = 0;  ///< size of a row without gaps
@@ -40,10 +44,10 @@ struct ShardedVariable::State final : Indexed {
   /// `writable_places`.
   std::vector<bool> touched_by(const RowIndices& rows) const;
 
-  /// "sharded variable 'w': "
+  /// "sharded variable 'w': "; "variable 'w': " of one variable
   std::string subject() const override;
 
-  /// Names the component that has the row, or the nearest one.
+  /// Names the component that has the row, or the nearest one; nothing of one variable.
   std::string at_row(std::int64_t row) const override;
 
   /// Throws NotImplemented by require_div_sharding.

@@ -68,25 +68,42 @@ std::vector<std::int64_t> component_rows(const std::vector<Variable>& components
 
 }  // namespace
 
+ShardedVariable::State::State(std::vector<Variable> variables, ShardedVariableOptions of_whole)
+    : components(std::move(variables)), options(std::move(of_whole)) {
+  locator = RowLocator(offsets_of(component_rows(components), subject()));
+  shape = components[0].shape().with_leading(locator.rows());
+  row_bytes = packed_strides(shape, byte_width(components[0].dtype()))[0];
+  exported = {Variable::placeholder(components[0].dtype(), shape, options.name)};
+}
+
 ShardedVariable::ShardedVariable(std::vector<Variable> components, ShardedVariableOptions options) {
   check_components(options.name, components);
-  auto state = std::make_shared<State>();
-  state->locator = RowLocator(
-      offsets_of(component_rows(components), "sharded variable '" + options.name + "': "));
-  state->shape = components[0].shape().with_leading(state->locator.rows());
-  state->row_bytes = packed_strides(state->shape, byte_width(components[0].dtype()))[0];
+  auto state = std::make_shared<State>(std::move(components), std::move(options));
   std::vector<SaveSliceInfo> infos;
-  for (std::size_t i = 0; i < components.size(); ++i) {
+  for (std::size_t i = 0; i < state->components.size(); ++i) {
     std::vector<std::int64_t> offset(state->shape.dims().size());
     offset[0] = state->locator.offsets()[i];
-    infos.push_back({options.name, state->shape, std::move(offset), components[i].shape()});
+    infos.push_back(
+        {state->options.name, state->shape, std::move(offset), state->components[i].shape()});
   }
-  state->exported = {Variable::placeholder(components[0].dtype(), state->shape, options.name)};
-  for (std::size_t i = 0; i < components.size(); ++i)  // nothing throws from here on
-    components[i].set_save_slice_info(std::move(infos[i]));
-  state->components = std::move(components);
-  state->options = std::move(options);
+  for (std::size_t i = 0; i < infos.size(); ++i)  // nothing throws from here on
+    state->components[i].set_save_slice_info(std::move(infos[i]));
   state_ = std::move(state);
+}
+
+ShardedVariable ShardedVariable::of(const Variable& variable) {
+  const auto refuse = [&](const char* what) {
+    throw ValueError(fmt::format("variable '{}': {}", variable.name(), what));
+  };
+  if (!variable.has_value()) refuse("must have a value, got a placeholder");
+  if (variable.shape().rank() < 1) refuse("must have an axis of rows, got shape ()");
+  return ShardedVariable(OneVariable{}, variable);
+}
+
+ShardedVariable::ShardedVariable(OneVariable /*tag*/, const Variable& variable)
+    : state_(std::make_shared<State>(std::vector{variable},
+                                     ShardedVariableOptions{.name = variable.name()})) {
+  state_->one_variable = true;
 }
 
 const std::vector<Variable>& ShardedVariable::components() const noexcept {
@@ -134,21 +151,20 @@ Tensor ShardedVariable::value() const {
 
 Tensor ShardedVariable::value(DType dtype, bool as_reference) const {
   if (dtype != this->dtype())
-    throw ValueError(
-        fmt::format("sharded variable '{}': Incompatible type conversion: it is {}, "
-                    "asked for as {}",
-                    name(), to_string(this->dtype()), to_string(dtype)));
+    throw ValueError(fmt::format("{}Incompatible type conversion: it is {}, asked for as {}",
+                                 state_->subject(), to_string(this->dtype()), to_string(dtype)));
   if (as_reference)
-    throw NotImplemented(fmt::format(
-        "sharded variable '{}': does not convert to a reference; assign to it instead", name()));
+    throw NotImplemented(state_->subject() +
+                         "does not convert to a reference; assign to it instead");
   return value();
 }
 
 std::string ShardedVariable::State::subject() const {
-  return fmt::format("sharded variable '{}': ", options.name);
+  return fmt::format("{} '{}': ", one_variable ? "variable" : "sharded variable", options.name);
 }
 
 std::string ShardedVariable::State::at_row(std::int64_t row) const {
+  if (one_variable) return "";
   return block_text(locator, row, [&](std::size_t i) { return component_text(i, components[i]); });
 }
 
@@ -160,8 +176,14 @@ std::vector<RowBlockPlace> ShardedVariable::State::places() const {
 
 std::vector<RowBlockPlace> ShardedVariable::State::writable_places(
     const std::vector<bool>& touched) {
-  for (std::size_t i = 0; i < components.size(); ++i)
-    if (touched[i]) check_assignable(subject(), i, components[i]);
+  for (std::size_t i = 0; i < components.size(); ++i) {
+    if (!touched[i]) continue;
+    if (one_variable) {
+      check_assignable("", components[i]);
+    } else {
+      check_assignable(subject(), i, components[i]);
+    }
+  }
   std::vector<RowBlockPlace> all = places();
   for (std::size_t i = 0; i < components.size(); ++i)
     if (touched[i]) all[i].data = components[i].state_->writable_rows();
@@ -173,8 +195,8 @@ void ShardedVariable::State::check_value(const char* operation, const Tensor& va
   const DType dtype = components[0].dtype();
   const Shape wanted = rows_shape(rows);
   if (value.dtype() == dtype && value.shape() == wanted) return;
-  throw ValueError(fmt::format("sharded variable '{}': {} needs {} of shape {}, got {} of shape {}",
-                               options.name, operation, to_string(dtype), wanted.to_string(),
+  throw ValueError(fmt::format("{}{} needs {} of shape {}, got {} of shape {}", subject(),
+                               operation, to_string(dtype), wanted.to_string(),
                                to_string(value.dtype()), value.shape().to_string()));
 }
 

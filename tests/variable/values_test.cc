@@ -219,6 +219,40 @@ TEST(ShardedSparse, SaysWhatDoesNotFit) {
   EXPECT_TRUE(identical(whole.value(), Tensor::of<std::int32_t>({2, -3}, {2})));
 }
 
+TEST(ShardedOfOneVariable, ChangesItAndLeavesItsSlice) {
+  const Variable w(line({1, 2}), "w");
+  const ShardedVariable owner({w}, {.name = "owner"});
+  ShardedVariable::of(w).scatter_add(id_tensor({1}), line({5}));
+  EXPECT_EQ(values_in(owner.value()), F({1, 7}));
+  EXPECT_EQ(w.save_slice_info()->full_name, "owner");
+  const Variable alone(line({1, 2}));
+  ShardedVariable::of(alone);
+  EXPECT_FALSE(alone.save_slice_info().has_value());
+}
+
+TEST(ShardedOfOneVariable, SpeaksOfIt) {
+  ShardedVariable s = ShardedVariable::of(Variable(line({1, 2}), "w"));
+  EXPECT_EQ(refusal<IndexError>([&] { s.sparse_read(id_tensor({-1})); }),
+            "variable 'w': sparse_read: indices[0] = -1 is out of bounds for axis 0 with size 2");
+  EXPECT_EQ(refusal<ValueError>([&] {
+              s.scatter_add(id_tensor({0, 1}), line({1}));
+            }),
+            "variable 'w': scatter_add needs float32 of shape (2), got float32 of shape (1)");
+  const Foreign foreign;
+  ShardedVariable fixed = ShardedVariable::of(foreign.variable(false));
+  EXPECT_EQ(refusal<StateError>([&] {
+              fixed.scatter_add(id_tensor({0}), Tensor::of<float>({1, 1}, {1, 2}));
+            }),
+            "variable 'table_0': is read-only");
+  EXPECT_EQ(refusal<ValueError>([] {
+              ShardedVariable::of(Variable(Tensor::of<float>({1}, Shape::scalar()), "w"));
+            }),
+            "variable 'w': must have an axis of rows, got shape ()");
+  EXPECT_EQ(refusal<ValueError>(
+                [] { ShardedVariable::of(Variable::placeholder(DType::kFloat32, {2}, "w")); }),
+            "variable 'w': must have a value, got a placeholder");
+}
+
 /// What an IndexError or ValueError says; "" if there is none.
 std::string index_refusal(const ShardedVariable& s, std::initializer_list<Index> parts) {
   try {

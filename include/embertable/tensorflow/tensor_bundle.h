@@ -148,6 +148,9 @@ class EMBERTABLE_API TensorBundleReader {
   /// unspecified.
   void read(const std::string& key, const SliceSpec& wanted, std::span<std::byte> out) const;
 
+  /// Returns such a box. Throws ValueError for another full shape or a slice that leaves it.
+  std::vector<std::byte> read(const std::string& key, const SliceSpec& wanted) const;
+
   /// Reads rows first, first + 1, ... of a tensor of rank 1 or more: `out` holds `count` whole
   /// ones. A stored slice is read as a whole, and its checksum compared, when the first of its
   /// rows is wanted.
@@ -244,7 +247,7 @@ class EMBERTABLE_API TensorBundleWriter {
 };
 
 /// Returns the prefix at which one node writes a part that `merge_tensor_bundles` joins:
-/// "<prefix>_temp/part-00001-of-00004" for node 1 of 4.
+/// "<prefix>_temp/part-00001-of-00004" for node 1 of 4. Throws ValueError unless 0 <= part < parts.
 EMBERTABLE_API std::filesystem::path part_prefix(const std::filesystem::path& prefix,
                                                  std::int32_t part, std::int32_t parts);
 

@@ -131,6 +131,11 @@ class EMBERTABLE_API ShardedVariable {
   /// axis, a component has SaveSliceInfo already, is there twice, has rank 0, or is a placeholder.
   explicit ShardedVariable(std::vector<Variable> components, ShardedVariableOptions options = {});
 
+  /// Shows a variable, which may be a component already, as a whole of this one component, for what
+  /// only a whole can do. Its SaveSliceInfo stays as it is; messages speak of the variable.
+  /// Requires: the handle is not empty. Throws ValueError for rank 0 and for a placeholder.
+  static ShardedVariable of(const Variable& variable);
+
   const std::vector<Variable>& components() const noexcept;
 
   /// Returns the components; in an ExportScope of this thread, one placeholder of this name, dtype
@@ -210,6 +215,8 @@ class EMBERTABLE_API ShardedVariable {
 
  private:
   struct State;
+  struct OneVariable {};
+  ShardedVariable(OneVariable, const Variable& variable);
 
   /// Returns packed indices. Throws what sparse_read throws.
   Tensor checked_indices(const char* operation, const Tensor& indices) const;

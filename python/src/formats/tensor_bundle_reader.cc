@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "embertable/errors.h"
@@ -50,22 +51,6 @@ nb::object string_array(const TensorBundleReader& self, const BundleTensor& tens
   return array.attr("reshape")(to_tuple(tensor.shape));
 }
 
-/// Reads what is left of a slice into a new array.
-nb::object box_array(const TensorBundleReader& self, const BundleTensor& tensor,
-                     const SliceSpec& spec, const nb::object& dtype) {
-  std::vector<std::int64_t> lengths;
-  for (const SliceExtent& extent : spec.slice) lengths.push_back(extent.length);
-  const nb::object array = numpy().attr("empty")(to_tuple(lengths), dtype);
-  const auto bytes = nb::cast<std::size_t>(array.attr("nbytes"));
-  if (bytes == 0) return array;
-  const auto address = nb::cast<std::uintptr_t>(array.attr("__array_interface__")["data"][0]);
-  {
-    const WithoutGil nogil;
-    self.read(tensor.key, spec, {reinterpret_cast<std::byte*>(address), bytes});
-  }
-  return array;
-}
-
 nb::object read(const TensorBundleReader& self, nb::handle name, nb::handle slices) {
   const std::string key = foreign_text(name, "a key");
   const BundleTensor tensor = self.describe(key);
@@ -76,13 +61,17 @@ nb::object read(const TensorBundleReader& self, nb::handle name, nb::handle slic
   }
   const nb::object dtype =
       numpy_dtype(tensor.dtype, "tensor '" + key + "' of " + self.prefix().string());
-  if (!slices.is_none())
-    return box_array(self, tensor, slice_spec(slices, tensor.shape, what), dtype);
+  std::optional<SliceSpec> part;
+  std::vector<std::int64_t> shape = tensor.shape;
+  if (!slices.is_none()) {
+    part = slice_spec(slices, tensor.shape, what);
+    for (std::size_t axis = 0; axis < shape.size(); ++axis) shape[axis] = part->slice[axis].length;
+  }
   Bytes bytes = [&] {
     const WithoutGil nogil;
-    return self.read(key);
+    return part ? self.read(key, *part) : self.read(key);
   }();
-  return array_of(std::move(bytes), tensor.shape, dtype);
+  return array_of(std::move(bytes), shape, dtype);
 }
 
 nb::list slices_of(const BundleTensor& tensor) {

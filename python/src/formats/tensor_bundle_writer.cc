@@ -215,7 +215,7 @@ void bind_tensor_bundle_writer(nb::module_& module) {
   module.def("part_prefix", part_prefix, nb::arg("prefix"), nb::arg("part"), nb::arg("parts"),
              R"(Gives the prefix where one of several nodes writes what merge_tensor_bundles joins.
 
-prefix: of the whole; part: the node's number; parts: how many there are. Raises ValueError.
+prefix: of the whole; part: the node's number; parts: how many there are. Raises ValueError unless 0 <= part < parts.
 
 >>> embertable.part_prefix("ckpt", 0, 2).name
 'part-00000-of-00002')");

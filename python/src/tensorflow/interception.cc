@@ -11,6 +11,7 @@
 #include "python/src/callback.h"
 #include "python/src/collected.h"
 #include "python/src/described.h"
+#include "python/src/dict_items.h"
 #include "python/src/text_caster.h"
 
 namespace embertable::python {
@@ -54,7 +55,7 @@ Ordered<nb::object> ordered(nb::handle given, const char* what) {
   if (!PyDict_Check(given.ptr()))
     throw TypeError(std::string(what) + " must be a dict by name, got " + type_text(given));
   Ordered<nb::object> all;
-  for (const auto [name, value] : nb::borrow<nb::dict>(given))
+  for (const auto& [name, value] : items_of(given))
     all.emplace_back(utf8(name, std::string("a name of ") + what), nb::borrow(value));
   return all;
 }

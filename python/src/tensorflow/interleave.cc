@@ -12,6 +12,7 @@
 #include "python/src/arguments.h"
 #include "python/src/arrays.h"
 #include "python/src/bindings.h"
+#include "python/src/dict_items.h"
 #include "python/src/engine.h"
 #include "python/src/text_caster.h"
 #include "python/src/trees.h"
@@ -29,7 +30,7 @@ void require_dict(nb::handle value, const char* what) {
 std::vector<Layout::Table> tables_of(nb::handle given) {
   require_dict(given, "tables");
   std::vector<Layout::Table> tables;
-  for (const auto [name, dim] : nb::borrow<nb::dict>(given))
+  for (const auto& [name, dim] : items_of(given))
     tables.push_back({utf8(name, "the name of a table"), integer32(dim, "the dim of a table")});
   return tables;
 }
@@ -37,7 +38,7 @@ std::vector<Layout::Table> tables_of(nb::handle given) {
 std::vector<Layout::Feature> features_of(nb::handle given) {
   require_dict(given, "features");
   std::vector<Layout::Feature> features;
-  for (const auto [name, place] : nb::borrow<nb::dict>(given)) {
+  for (const auto& [name, place] : items_of(given)) {
     Layout::Feature feature{.name = utf8(name, "the name of a feature"), .table = {}};
     if (PyTuple_Check(place.ptr()) && nb::len(place) == 2) {
       feature.table = utf8(place[0], "the table of a feature");
@@ -136,7 +137,7 @@ nb::dict deinterleaved(const Layout& layout, nb::handle tables) {
   std::vector<std::vector<float>> copies;
   std::vector<std::span<const float>> read(layout.tables().size());
   std::vector<bool> given(layout.tables().size());
-  for (const auto [name, array] : nb::borrow<nb::dict>(tables)) {
+  for (const auto& [name, array] : items_of(tables)) {
     const std::string of = utf8(name, "the name of a table");
     const std::int64_t t = position_in(layout.tables(), of, "table");
     kept.emplace_back(array, "table '" + of + "'");

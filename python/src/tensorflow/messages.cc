@@ -32,7 +32,7 @@ void bind_messages(nb::module_& module) {
   module.def("configuration_text", configuration_text, nb::arg("configuration"),
              R"(Gives the text form of a serialized TPUEmbeddingConfiguration.
 
-configuration: bytes. Raises DataLossError for bytes that are none.
+configuration: bytes. Raises ValueError for bytes that are none.
 
 >>> embertable.configuration_text(b"")
 '')");
@@ -41,8 +41,7 @@ configuration: bytes. Raises DataLossError for bytes that are none.
       R"(Gives the configuration with what follows from the rest: a descriptor for each feature, or batch size and
 num_features of the descriptors.
 
-configuration: bytes. Raises DataLossError for bytes that are none, ValueError for one that contradicts
-itself.
+configuration: bytes. Raises ValueError for bytes that are none, and for one that contradicts itself.
 
 >>> table = embertable.TableConfig(8, 4, name="films")
 >>> embedding = embertable.Embedding(embertable.FeatureConfig(table), embertable.SGD(0.1), embertable.EngineStrategy(threads=1))

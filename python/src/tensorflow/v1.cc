@@ -22,6 +22,7 @@
 #include "python/src/calls.h"
 #include "python/src/checkpoint.h"
 #include "python/src/collected.h"
+#include "python/src/dict_items.h"
 #include "python/src/engine.h"
 #include "python/src/gil.h"
 #include "python/src/python_initializer.h"
@@ -243,7 +244,7 @@ template <class Use>
 void each_of(nb::handle dict, const char* what, Use use) {
   if (!PyDict_Check(dict.ptr()))
     throw TypeError(std::string(what) + " must be a dict by name, got " + type_text(dict));
-  for (const auto [name, item] : nb::borrow<nb::dict>(dict))
+  for (const auto& [name, item] : items_of(dict))
     use(utf8(name, std::string("a name of ") + what), item);
 }
 
@@ -380,7 +381,7 @@ void enqueue_first(FirstEmbedding& self, nb::handle datas, nb::handle mode_overr
   bool ragged = false;
   for (const nb::handle core : cores)
     if (PyDict_Check(core.ptr()))
-      for (const auto [name, data] : nb::borrow<nb::dict>(core))
+      for (const auto& [name, data] : items_of(core))
         ragged = ragged || nb::hasattr(data, "row_splits");
   Borrowed kept;
   if (ragged) {

@@ -8,6 +8,7 @@
 #include "python/src/arguments.h"
 #include "python/src/bindings.h"
 #include "python/src/checkpoint.h"
+#include "python/src/dict_items.h"
 #include "python/src/text_caster.h"
 #include "python/src/variables/tensors.h"
 #include "python/src/variables/variables.h"
@@ -42,7 +43,7 @@ std::optional<CheckpointVariable> variable_of(nb::handle value) {
 namespace {
 
 void collect_objects(nb::handle value, std::vector<std::string>& path, VariablesOfObjects& all) {
-  for (const auto [key, item] : nb::borrow<nb::dict>(value)) {
+  for (const auto& [key, item] : items_of(value)) {
     if (!PyUnicode_Check(key.ptr()))
       throw TypeError("variables must have text as keys, got " + type_text(key));
     path.push_back(foreign_text(key, "the name of a variable"));
@@ -74,7 +75,7 @@ CheckpointVariables variables_of(nb::handle value) {
   if (!PyDict_Check(value.ptr()))
     throw TypeError("variables must be a dict by name, got " + type_text(value));
   CheckpointVariables variables;
-  for (const auto [key, variable] : nb::borrow<nb::dict>(value)) {
+  for (const auto& [key, variable] : items_of(value)) {
     if (!PyUnicode_Check(key.ptr()))
       throw TypeError("variables must have text as keys, got " + type_text(key));
     const std::string name = foreign_text(key, "the name of a variable");

@@ -113,27 +113,6 @@ Tensor indices_of(const IntegerArray& array) {
                       nullptr);
 }
 
-/// A variable as a sharded one of one component, for what only those can do. Requires: the lock of
-/// variables is held alone.
-class OneComponent {
- public:
-  explicit OneComponent(const Variable& variable)
-      : variable_(variable), info_(variable.save_slice_info()) {
-    variable_.set_save_slice_info(std::nullopt);
-  }
-  OneComponent(const OneComponent&) = delete;
-  OneComponent& operator=(const OneComponent&) = delete;
-  ~OneComponent() { variable_.set_save_slice_info(std::move(info_)); }
-
-  ShardedVariable sharded() const {
-    return ShardedVariable({variable_}, {.name = variable_.name()});
-  }
-
- private:
-  Variable variable_;
-  std::optional<SaveSliceInfo> info_;
-};
-
 nb::object sparse_read(const ShardedVariable& self, nb::handle indices, nb::handle) {
   const IntegerArray given(indices, "sparse_read: indices");
   return numpy_array(reading_variables([&] { return self.sparse_read(indices_of(given)); }));
@@ -141,8 +120,8 @@ nb::object sparse_read(const ShardedVariable& self, nb::handle indices, nb::hand
 
 nb::object sparse_read_variable(const Variable& self, nb::handle indices, nb::handle) {
   const IntegerArray given(indices, "sparse_read: indices");
-  return numpy_array(changing_variables(
-      [&] { return OneComponent(self).sharded().sparse_read(indices_of(given)); }));
+  return numpy_array(
+      reading_variables([&] { return ShardedVariable::of(self).sparse_read(indices_of(given)); }));
 }
 
 using Scatter = ShardedVariable& (ShardedVariable::*)(const Tensor&, const Tensor&);
@@ -156,9 +135,8 @@ void scatter_into(ShardedVariable& variable, Scatter change, const Tensor& at,
   (variable.*change)(at, values);
 }
 void scatter_into(Variable& variable, Scatter change, const Tensor& at, const Tensor& values) {
-  const OneComponent one(variable);
-  ShardedVariable sharded = one.sharded();
-  (sharded.*change)(at, values);
+  ShardedVariable whole = ShardedVariable::of(variable);
+  (whole.*change)(at, values);
 }
 
 /// If values is None, `indices` or `sparse_delta` has both, like TensorFlow's IndexedSlices. The

@@ -37,7 +37,7 @@ CheckpointVariables variables_of(nb::handle value);
 /// Throws TypeError.
 VariablesOfObjects variables_of_objects(nb::handle value);
 
-// Methods of the classes that operators.cc adds. A Variable is compared by identity.
+// Methods of the classes that sharded_operators.cc adds. A Variable is compared by identity.
 void bind_operators_of(nb::class_<ShardedVariable>& type);
 void bind_operators_of(nb::class_<Variable>& type);
 

@@ -183,6 +183,9 @@ class Merger {
 }  // namespace formats
 
 fs::path part_prefix(const fs::path& prefix, std::int32_t part, std::int32_t parts) {
+  if (part < 0 || part >= parts)
+    throw ValueError(fmt::format(
+        "part_prefix: part must be 0 <= part < {}, the number of parts, got {}", parts, part));
   return fs::path(prefix.string() + "_temp") / fmt::format("part-{:05d}-of-{:05d}", part, parts);
 }
 

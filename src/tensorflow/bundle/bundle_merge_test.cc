@@ -280,6 +280,16 @@ TEST(BundleMerge, DataFilesAreNoLinks) {
   EXPECT_EQ(read_all(TensorBundleReader(folder / "0"), "x"), Floats(6, 3));
 }
 
+TEST(BundleMerge, PartsAreNumberedBelowTheirNumber) {
+  EXPECT_EQ(part_prefix("c", 1, 2), "c_temp/part-00001-of-00002");
+  EXPECT_EQ(refusal<ValueError>([] { part_prefix("c", 2, 2); }),
+            "part_prefix: part must be 0 <= part < 2, the number of parts, got 2");
+  EXPECT_EQ(refusal<ValueError>([] { part_prefix("c", -1, 2); }),
+            "part_prefix: part must be 0 <= part < 2, the number of parts, got -1");
+  EXPECT_EQ(refusal<ValueError>([] { part_prefix("c", 0, 0); }),
+            "part_prefix: part must be 0 <= part < 0, the number of parts, got 0");
+}
+
 /// A process may not open more files than this while it lives.
 class OpenFilesLimit {
  public:

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "base/crc32c.h"
@@ -155,15 +156,16 @@ void StoredTensors::need_numbers(const StoredTensor& tensor) const {
   }
 }
 
-/// Reads all slices that share elements with the box, and swaps bytes if the file has the other
-/// order.
-void StoredTensors::read_box(StoredTensor& tensor, const Box& wanted, std::span<std::byte> out) {
-  std::vector<std::pair<std::size_t, Box>> used;
+/// Returns the slices that share elements with the box. Throws ValueError unless all of its
+/// elements are in them.
+std::vector<std::size_t> StoredTensors::slices_of(const StoredTensor& tensor,
+                                                  const Box& wanted) const {
+  std::vector<std::size_t> slices;
   std::int64_t open = wanted.volume();
   for (std::size_t i = 0; i < tensor.boxes.size() && open > 0; ++i) {
-    if (auto common = intersection(tensor.boxes[i], wanted)) {
+    if (const auto common = intersection(tensor.boxes[i], wanted)) {
       open -= common->volume();
-      used.emplace_back(i, *std::move(common));
+      slices.push_back(i);
     }
   }
   if (open > 0) {
@@ -173,14 +175,21 @@ void StoredTensors::read_box(StoredTensor& tensor, const Box& wanted, std::span<
         "are in none",
         tensor.key, prefix_.string(), open, shape_text(wanted.length), shape_text(wanted.start)));
   }
-  for (const auto& [i, common] : used) {
+  return slices;
+}
+
+/// Reads all slices that share elements with the box, and swaps bytes if the file has the other
+/// order.
+void StoredTensors::read_box(StoredTensor& tensor, const Box& wanted, std::span<std::byte> out) {
+  for (const std::size_t i : slices_of(tensor, wanted)) {
+    const Box common = *intersection(tensor.boxes[i], wanted);
     read_part(tensor, part(tensor, i), BoxRuns(tensor.boxes[i], wanted, common), out);
   }
   if (header_.endianness != 0) swap_bytes(out, layout_of(tensor.dtype()).number);
 }
 
-void StoredTensors::read_slice(StoredTensor& tensor, const SliceSpec& wanted,
-                               std::span<std::byte> out) {
+/// Returns the box of a slice. Throws unless the tensor has numbers, and this shape.
+Box StoredTensors::checked_box(const StoredTensor& tensor, const SliceSpec& wanted) const {
   need_numbers(tensor);
   if (wanted.full_shape != tensor.entry.shape) {
     throw ValueError(fmt::format(
@@ -188,7 +197,12 @@ void StoredTensors::read_slice(StoredTensor& tensor, const SliceSpec& wanted,
         tensor.key, shape_text(wanted.full_shape), prefix_.string(),
         shape_text(tensor.entry.shape)));
   }
-  const Box box = box_of(wanted.slice, tensor.entry.shape);
+  return box_of(wanted.slice, tensor.entry.shape);
+}
+
+void StoredTensors::read_slice(StoredTensor& tensor, const SliceSpec& wanted,
+                               std::span<std::byte> out) {
+  const Box box = checked_box(tensor, wanted);
   const std::int64_t width = byte_width(tensor.dtype());
   if (std::ssize(out) % width != 0 || std::ssize(out) / width != box.volume()) {
     throw ValueError(
@@ -196,6 +210,14 @@ void StoredTensors::read_slice(StoredTensor& tensor, const SliceSpec& wanted,
                     tensor.key, box.volume(), width, out.size()));
   }
   read_box(tensor, box, out);
+}
+
+std::vector<std::byte> StoredTensors::read_slice(StoredTensor& tensor, const SliceSpec& wanted) {
+  const Box box = checked_box(tensor, wanted);
+  stored_bytes(tensor, slices_of(tensor, box));  // throws unless they hold the box
+  std::vector<std::byte> out(box.volume() * byte_width(tensor.dtype()));
+  read_box(tensor, box, out);
+  return out;
 }
 
 /// Copies the runs of a stored slice. Unless its checksum has passed, all of it is read and summed;
@@ -253,12 +275,13 @@ void StoredTensors::check_part(const StoredTensor& tensor, const BundleEntry& en
   found_good_.insert(place_of(entry));
 }
 
-/// Returns the bytes of all slices. Called before memory is taken, so that no memory is taken for
-/// bytes that no file holds.
-std::int64_t StoredTensors::stored_bytes(StoredTensor& tensor) {
+/// Returns the bytes of slices. Called before memory is taken, so that no memory is taken for bytes
+/// that no file holds.
+std::int64_t StoredTensors::stored_bytes(StoredTensor& tensor,
+                                         const std::vector<std::size_t>& slices) {
   std::map<std::int32_t, std::int64_t> used;  // bytes used of each data file
   std::int64_t bytes = 0;
-  for (std::size_t i = 0; i < tensor.boxes.size(); ++i) {
+  for (const std::size_t i : slices) {
     const BundleEntry& entry = part(tensor, i);
     std::int64_t& of_file = used[entry.shard];
     of_file += entry.size;
@@ -271,7 +294,9 @@ std::int64_t StoredTensors::stored_bytes(StoredTensor& tensor) {
 
 std::vector<std::byte> StoredTensors::read(StoredTensor& tensor) {
   need_numbers(tensor);
-  std::vector<std::byte> out(stored_bytes(tensor));
+  std::vector<std::size_t> all(tensor.boxes.size());
+  std::iota(all.begin(), all.end(), std::size_t{0});
+  std::vector<std::byte> out(stored_bytes(tensor, all));
   read_box(tensor, whole_of(tensor.entry.shape), out);
   return out;
 }

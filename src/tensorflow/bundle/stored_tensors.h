@@ -52,6 +52,7 @@ class StoredTensors {
 
   std::vector<std::byte> read(StoredTensor& tensor);
   void read_slice(StoredTensor& tensor, const SliceSpec& wanted, std::span<std::byte> out);
+  std::vector<std::byte> read_slice(StoredTensor& tensor, const SliceSpec& wanted);
   std::vector<std::string> read_strings(StoredTensor& tensor);
 
   /// Reads all slices and compares their checksums.
@@ -71,7 +72,9 @@ class StoredTensors {
   const checkpoint::File& file(const std::string& key, std::int32_t shard);
   std::string place_text(const BundleEntry& entry, std::int64_t at = 0) const;
   [[noreturn]] void throw_shrunk(const std::string& key, const BundleEntry& entry);
-  std::int64_t stored_bytes(StoredTensor& tensor);
+  std::int64_t stored_bytes(StoredTensor& tensor, const std::vector<std::size_t>& slices);
+  Box checked_box(const StoredTensor& tensor, const SliceSpec& wanted) const;
+  std::vector<std::size_t> slices_of(const StoredTensor& tensor, const Box& wanted) const;
   void read_box(StoredTensor& tensor, const Box& wanted, std::span<std::byte> out);
   void read_part(const StoredTensor& tensor, const BundleEntry& entry, BoxRuns runs,
                  std::span<std::byte> out);

@@ -92,6 +92,12 @@ void TensorBundleReader::read(const std::string& key, const SliceSpec& wanted,
   state_->tensors.read_slice(state_->tensors.tensor(key), wanted, out);
 }
 
+std::vector<std::byte> TensorBundleReader::read(const std::string& key,
+                                                const SliceSpec& wanted) const {
+  const std::lock_guard lock(state_->mutex);
+  return state_->tensors.read_slice(state_->tensors.tensor(key), wanted);
+}
+
 void TensorBundleReader::read_rows(const std::string& key, std::int64_t first, std::int64_t count,
                                    std::span<std::byte> out) const {
   const std::lock_guard lock(state_->mutex);

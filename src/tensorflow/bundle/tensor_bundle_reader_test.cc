@@ -202,6 +202,40 @@ TEST(TensorBundleReader, TakesNoMemoryForSlicesThatNameTheSameBytes) {
   }
 }
 
+TEST(TensorBundleReader, ReadsAPart) {
+  MemoryFiles files;
+  write_mixed(files);
+  const TensorBundleReader reader(files, "/b");
+  const auto said_of = [&](const std::string& key, SliceSpec spec) {
+    return refusal<ValueError>([&] { reader.read(key, spec); });
+  };
+  const Floats expected = {13, 14, 17, 18};  // rows 3 and 4 are in different slices
+  EXPECT_TRUE(std::ranges::equal(reader.read("s", parse_slice_spec("6 4 3,2:1,2")), raw(expected)));
+  EXPECT_TRUE(reader.read("s", {{6, 4}, {{2, 0}, {0, 4}}}).empty());
+  EXPECT_THAT(said_of("s", {{6, 3}, {{0, 1}, {0, 1}}}), HasSubstr("does not match"));
+  EXPECT_THAT(said_of("s", {{6, 4}, {{5, 2}, {0, 1}}}), HasSubstr("slice out of bounds"));
+}
+
+TEST(TensorBundleReader, TakesNoMemoryForAPartThatNoFileHolds) {
+  constexpr std::int64_t kMany = std::int64_t{1} << 45;
+  MemoryFiles files;
+  put(files, "/b.data-00000-of-00001", std::string(16, '\0'));
+  BundleEntry whole{.dtype = 1, .shape = {kMany}}, sliced = whole;
+  whole.size = 16;
+  sliced.slices = {{{0, 4}}};
+  StringTableWriter writer;
+  writer.add("", serialize(BundleHeader{1, 0, 1, 0, {}}));
+  writer.add("sliced", serialize(sliced));
+  writer.add("whole", serialize(whole));
+  put(files, "/b.index", writer.finish());
+  const TensorBundleReader reader(files, "/b");
+  const SliceSpec part{{kMany}, {{1, kMany - 1}}};
+  EXPECT_THAT(refusal<DataLoss>([&] { reader.read("whole", part); }),
+              HasSubstr("Invalid size in bundle entry: 16 bytes for"));
+  EXPECT_THAT(refusal<ValueError>([&] { reader.read("sliced", part); }),
+              HasSubstr("Does not have sufficient slices"));
+}
+
 TEST(TensorBundleReader, VerifiesTensorsOfTypesWithoutAName) {
   constexpr std::int32_t kQuantized = 11, kVariant = 21;
   for (const std::int32_t dtype : {kQuantized, kVariant}) {
