@@ -13,7 +13,7 @@
 namespace embertable {
 
 /// State that the copies of a ShardedVariable share.
-struct ShardedVariable::State final : Indexed {
+struct ShardedVariable::State final : IndexSubject {
   std::vector<Variable> components;
   std::vector<Variable> exported;  ///< the placeholder of all of them
   ShardedVariableOptions options;
