@@ -363,8 +363,8 @@ struct RestoreReport {
 class EMBERTABLE_API Embedding {
  public:
   /// Resolves tables, names and optimizers from copies of the configuration. Throws ValueError for
-  /// a broken rule of a configuration, a repeated table name, or, if accelerated, a table without
-  /// optimizer.
+  /// a broken rule of a configuration, a repeated table name, two features with the same path, or,
+  /// if accelerated, a table without optimizer.
   Embedding(Nested<FeatureConfig> feature_config, const std::optional<Optimizer>& optimizer,
             StrategyPtr strategy, EmbeddingOptions options = {});
   ~Embedding();

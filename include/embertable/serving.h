@@ -148,7 +148,8 @@ EMBERTABLE_API std::map<TablePtr, GradientSumsOfTable> serving_embedding_gradien
 class EMBERTABLE_API EmbeddingBase {
  public:
   /// Resolves tables, names and optimizers from copies of the configuration. Throws ValueError for
-  /// a broken rule of a configuration or a repeated table name; tables need no optimizer.
+  /// a broken rule of a configuration, a repeated table name, or two features with the same path;
+  /// tables need no optimizer.
   explicit EmbeddingBase(Nested<FeatureConfig> feature_config,
                          const std::optional<Optimizer>& optimizer = {});
   virtual ~EmbeddingBase();
@@ -228,8 +229,8 @@ struct ServingOptions {
 class EMBERTABLE_API ServingEmbedding : public EmbeddingBase {
  public:
   /// Gives tables their first values when they are built, unless `restore` comes before. The
-  /// optimizer is ignored. Throws ValueError for a broken rule of a configuration or a repeated
-  /// table name, StateError if there is a strategy.
+  /// optimizer is ignored. Throws ValueError for a broken rule of a configuration, a repeated
+  /// table name, or two features with the same path, StateError if there is a strategy.
   explicit ServingEmbedding(Nested<FeatureConfig> feature_config,
                             const std::optional<Optimizer>& optimizer = {},
                             const StrategyPtr& strategy = {}, ServingOptions options = {});

@@ -118,6 +118,7 @@ def test_the_layout_of_an_engine_names_features_by_their_paths():
     (lambda l: et.interleave(l, {"a": np.ones((2, 2))}), ValueError, "'b'"),
     (lambda l: et.interleave(l, {"a": None, "b": None, "x": None}), KeyError, "'x'"),
     (lambda l: et.interleave(l, {"a": np.ones((2, 3)), "b": None}), ValueError, "'a'"),
+    (lambda l: et.interleave(l, {"a": None, "": {"a": None}, "b": None}), ValueError, "feature 'a' must have one array"),
     (lambda l: et.deinterleave(l, {"t": np.ones((4, 3))}), ValueError, "'t'"),
     (lambda l: et.deinterleave(l, {}), ValueError, "'t'"),
     (lambda l: et.deinterleave(l, {"x": np.ones((4, 2))}), KeyError, "'x'"),

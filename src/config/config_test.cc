@@ -7,6 +7,7 @@
 #include <string>
 #include <type_traits>
 
+#include "config/table_list.h"
 #include "embertable/errors.h"
 #include "testing/flush_to_zero.h"
 #include "testing/refusal.h"
@@ -190,6 +191,17 @@ TEST(MakeTable, ValidatesAndKeepsTheFields) {
   EXPECT_THROW(make_table({.vocabulary_size = 2, .dim = 0}), ValueError);
   EXPECT_EQ(small_table()->dim, 4);
   EXPECT_NE(small_table(), small_table());
+}
+
+TEST(TableList, RefusesTwoFeaturesOfOnePath) {
+  const Nested<FeatureConfig> leaf(FeatureConfig{.table = small_table()});
+  const auto tree = [&](const std::string& key) {
+    return Nested<FeatureConfig>::map(
+        {{"a/b", leaf}, {"a", Nested<FeatureConfig>::map({{key, leaf}})}});
+  };
+  EXPECT_EQ(refusal<ValueError>([&] { list_tables(tree("b")); }),
+            "features: their paths must be distinct, got 'a/b' twice");
+  EXPECT_EQ(list_tables(tree("c")).table_of.size(), 2u);
 }
 
 }  // namespace

@@ -2,11 +2,21 @@
 
 #include <algorithm>
 #include <set>
+#include <string_view>
 
 #include "embertable/errors.h"
 
 namespace embertable {
 namespace {
+
+/// Checkpoints, messages and parts of a batch name a feature by its path.
+void check_paths(const std::vector<std::string>& paths) {
+  std::set<std::string_view> taken;
+  for (const std::string& path : paths) {
+    if (!taken.insert(path).second)
+      throw ValueError("features: their paths must be distinct, got '" + path + "' twice");
+  }
+}
 
 void check_feature(const Nested<FeatureConfig>& features, std::int64_t feature) {
   try {
@@ -37,6 +47,7 @@ void name_tables(std::vector<ListedTable>& tables) {
 }  // namespace
 
 TableList list_tables(const Nested<FeatureConfig>& features, const std::vector<TablePtr>& others) {
+  check_paths(features.structure().paths());
   TableList list;
   for (std::int64_t feature = 0; feature < features.size(); ++feature) {
     check_feature(features, feature);

@@ -24,9 +24,9 @@ struct TableList {
 };
 
 /// Checks every configuration, then lists the distinct tables, compared by identity, and names
-/// those without a name; `others` follow those of the features. Throws ValueError for a broken rule
-/// or a repeated name, NotImplemented naming the table for a custom combiner. Source: TF
-/// tpu_embedding_v2.py, TPUEmbedding.__init__.
+/// those without a name; `others` follow those of the features. Throws ValueError for a broken
+/// rule, or a repeated name or path, NotImplemented naming the table for a custom combiner. Source:
+/// TF tpu_embedding_v2.py, TPUEmbedding.__init__.
 TableList list_tables(const Nested<FeatureConfig>& features,
                       const std::vector<TablePtr>& others = {});
 

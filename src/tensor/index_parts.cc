@@ -44,7 +44,7 @@ std::int64_t axes_of(const Index& part) {
 /// Turns the parts that a user wrote into those of an IndexParts, from left to right.
 class Expansion {
  public:
-  Expansion(const Shape& shape, std::span<const Index> parts, const Indexed& what)
+  Expansion(const Shape& shape, std::span<const Index> parts, const IndexSubject& what)
       : shape_(shape), what_(what) {
     std::int64_t named = 0;
     for (const Index& part : parts) named += axes_of(part);
@@ -162,7 +162,7 @@ class Expansion {
   }
 
   const Shape& shape_;
-  const Indexed& what_;
+  const IndexSubject& what_;
   IndexParts result_;
   std::vector<std::size_t> breaks_;  ///< parts before which an ellipsis stood
   int axis_ = 0;
@@ -184,7 +184,7 @@ int IndexParts::result_axis(std::size_t part) const {
   return axis;
 }
 
-IndexParts index_parts(const Shape& shape, std::span<const Index> parts, const Indexed& what) {
+IndexParts index_parts(const Shape& shape, std::span<const Index> parts, const IndexSubject& what) {
   return Expansion(shape, parts, what).take();
 }
 

@@ -40,9 +40,9 @@ struct IndexParts {
 };
 
 /// The indexed object, for messages. A tensor has nothing to add to them.
-class Indexed {
+class IndexSubject {
  public:
-  virtual ~Indexed() = default;
+  virtual ~IndexSubject() = default;
 
   /// Returns the text that begins every message.
   virtual std::string subject() const { return ""; }
@@ -52,7 +52,8 @@ class Indexed {
 };
 
 /// Resolves `parts` for this shape. Throws what `index` throws.
-IndexParts index_parts(const Shape& shape, std::span<const Index> parts, const Indexed& what = {});
+IndexParts index_parts(const Shape& shape, std::span<const Index> parts,
+                       const IndexSubject& what = {});
 
 /// Returns tensor[parts]. The parts were made for its shape, but may have been replaced by others
 /// that fit.

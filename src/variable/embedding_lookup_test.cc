@@ -130,6 +130,40 @@ TEST(ShardedCases, Case63_RowsBeyondTheNormAreScaledToIt) {
   EXPECT_EQ(limited(floats({0, 0}, {1, 2}), {0}, 1), (Floats{0, 0}));
 }
 
+TEST(EmbeddingLookup, TakesAnyNormThatADoubleHolds) {
+  const Tensor table = floats({0, -0.0f, 4, 4, 3e38f, 0}, {3, 2});
+  const Floats whole = floats_of(table);
+  const auto limited = [&](double most) {
+    return floats_of(embedding_lookup(table, ints({0, 1, 2}), {.max_norm = most}));
+  };
+  for (const double most : {3.1e38, 1e39, 1e300}) EXPECT_EQ(limited(most), whole) << most;
+  EXPECT_EQ(limited(1e38), (Floats{0, 0, 4, 4, 1e38f, 0}));
+  for (const double least : {1e-50, 5e-324}) EXPECT_EQ(limited(least), Floats(6, 0)) << least;
+  const double greatest = std::numeric_limits<double>::max();
+  const Tensor doubles = Tensor::of<double>({4, 1e300, 0}, {3, 1});
+  EXPECT_EQ(elements<double>(embedding_lookup(doubles, ints({0, 1, 2}), {.max_norm = greatest})),
+            (std::vector<double>{4, 1e300, 0}));
+  EXPECT_EQ(elements<double>(embedding_lookup(doubles, ints({1}), {.max_norm = 1e200})),
+            (std::vector<double>{1e200}));
+  const Tensor halves = Tensor::of<Float16>({Float16(4), Float16(0)}, {2, 1});
+  EXPECT_TRUE(identical(embedding_lookup(halves, ints({0, 1}), {.max_norm = 1e39}), halves));
+  const Sparse ids{{0, 0, 0, 1}, {1, 0}, {1, 2}};
+  for (const double most : {1e38, 1e39})
+    EXPECT_EQ(
+        floats_of(embedding_lookup_sparse(table, ids, {}, {{.max_norm = most}, Combiner::kMean})),
+        (Floats{2, 2}));
+}
+
+TEST(EmbeddingLookup, ARowWithANaNOrAnInfinityKeepsNoOtherNumber) {
+  const float infinity = std::numeric_limits<float>::infinity(), nan = std::nanf("");
+  const Tensor table = floats({nan, 1, infinity, 1}, {2, 2});
+  for (const double most : {1.0, 1e39}) {
+    const Floats found = floats_of(embedding_lookup(table, ints({0, 1}), {.max_norm = most}));
+    EXPECT_TRUE(std::isnan(found[0]) && std::isnan(found[1]) && std::isnan(found[2])) << most;
+    EXPECT_EQ(found[3], 0) << most;
+  }
+}
+
 TEST(EmbeddingLookup, TakesTheNormOverAllAxesOfARow) {
   const Tensor table = floats({3, 0, 0, 4}, {1, 2, 2});
   EXPECT_EQ(floats_of(embedding_lookup(table, ints({0}), {.max_norm = 2.5})),

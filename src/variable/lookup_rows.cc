@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <string>
+#include <type_traits>
 
 #include "embertable/errors.h"
 #include "tensor/element_type.h"
@@ -59,12 +60,16 @@ std::vector<RowBlockPlace> places_of(const std::vector<Tensor>& parts) {
   return places;
 }
 
+/// The type that computes with elements of type T.
+template <class T>
+using NumberOf = std::conditional_t<std::is_same_v<T, double>, double, float>;
+
 /// Returns the sum of the squares: 16 lanes, then folded by halves.
-template <class T, class Number>
+template <class Number, class T>
 Number sum_of_squares(const T* row, std::int64_t width) {
   Number lanes[16] = {};
   for (std::int64_t c = 0; c < width; ++c) {
-    const auto x = static_cast<Number>(row[c]);
+    const Number x = static_cast<NumberOf<T>>(row[c]);
     lanes[c % 16] += x * x;
   }
   for (int half = 8; half > 0; half /= 2)
@@ -72,21 +77,31 @@ Number sum_of_squares(const T* row, std::int64_t width) {
   return lanes[0];
 }
 
-template <class T, class Number>
-void limit_norm(T* row, std::int64_t width, Number most) {
-  const Number norm = std::sqrt(sum_of_squares<T, Number>(row, width));
+template <class Number, class T>
+void limit_norm(T* row, std::int64_t width, double max_norm) {
+  const auto most = static_cast<Number>(max_norm);
+  const Number norm = std::sqrt(sum_of_squares<Number>(row, width));
   const Number divisor = norm <= most ? most : norm;  // NaN stays NaN
-  for (std::int64_t c = 0; c < width; ++c)
-    row[c] = static_cast<T>(static_cast<Number>(row[c]) * most / divisor);
+  if constexpr (!std::is_same_v<Number, long double>) {
+    // The norms may be beyond this type's range, and so may products, which are at most norm *
+    // most.
+    using Wider = std::conditional_t<std::is_same_v<Number, float>, double, long double>;
+    if (!(divisor > 0 && std::isfinite(norm * most)))
+      return limit_norm<Wider>(row, width, max_norm);
+  }
+  for (std::int64_t c = 0; c < width; ++c) {
+    const Number x = static_cast<NumberOf<T>>(row[c]);
+    row[c] = static_cast<T>(static_cast<NumberOf<T>>(x * most / divisor));
+  }
 }
 
-template <class T, class Number>
+template <class T>
 void limit_all(Tensor& rows, std::int64_t width, double max_norm, Executor* executor) {
   T* values = rows.mutable_values<T>().data();
   const auto bytes = width * static_cast<std::int64_t>(sizeof(T));
   for_ranges(rows.size() / width, bytes, executor, [=](std::int64_t first, std::int64_t last) {
     for (std::int64_t i = first; i < last; ++i)
-      limit_norm(values + i * width, width, static_cast<Number>(max_norm));
+      limit_norm<NumberOf<T>>(values + i * width, width, max_norm);
   });
 }
 
@@ -160,10 +175,7 @@ void check_max_norm(const EmbeddingLookupOptions& options, DType dtype) {
 void limit_norms(Tensor& rows, std::int64_t width, double max_norm, Executor* executor) {
   if (rows.size() == 0) return;
   with_element_type(rows.dtype(), [&]<class T>(ElementType<T>) {
-    if constexpr (std::is_same_v<T, double>)
-      limit_all<double, double>(rows, width, max_norm, executor);
-    else if constexpr (!std::is_integral_v<T>)
-      limit_all<T, float>(rows, width, max_norm, executor);
+    if constexpr (!std::is_integral_v<T>) limit_all<T>(rows, width, max_norm, executor);
   });
 }
 

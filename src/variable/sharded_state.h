@@ -13,7 +13,7 @@
 namespace embertable {
 
 /// State that the copies of a ShardedVariable share.
-struct ShardedVariable::State final : Indexed {
+struct ShardedVariable::State final : IndexSubject {
   /// Requires: `components` has variables that go together.
   State(std::vector<Variable> components, ShardedVariableOptions options);
 

@@ -78,6 +78,15 @@ def try_loss(mpi, peer, ranks, victim, point, how, patience=30):
     return None
 
 
+def try_unwinding(mpi, peer):
+    """Lets a program throw while a round is open. It ends without MPI's end, which would wait for the round's messages."""
+    with tempfile.TemporaryDirectory() as folder:
+        status, output = mpi.run(2, peer, folder, "rows open", "throw", 1, DEADLINE, timeout=60)
+        end = pathlib.Path(folder, "1.end")
+        text = end.read_text() if end.exists() else "did not come to its end"
+    return None if text == "not finalized" else f"{mpi.name}: a rank that throws: {text}, exit status {status}\n{output[-1500:]}"
+
+
 def calls_of(mpi, engines, operation):
     """The calls that an engine makes of its exchange in a step, a save or a restore, and in the digest that follows."""
     with tempfile.TemporaryDirectory() as folder:
@@ -161,6 +170,7 @@ def grid(contract, peer, engines, folders):
                 problems.append(try_loss(mpi, peer, ranks, (0, ranks - 1)[how == "kill"], point, how))
                 count += problems[-1] is None
                 tried += 1
+        problems.append(try_unwinding(mpi, peer))
         print(f"{mpi.name}: {count} of {tried} losses of a rank are noticed "
               f"({time.monotonic() - begin:.0f} s)", flush=True)
         problems += losses_in_engines(mpi, engines)
@@ -172,7 +182,7 @@ def two_ranks(contract, peer, engines, linked):
     if mpi is None:
         print("skipped: there is no mpirun")
         return None
-    problems = [try_contract(mpi, contract, 2), try_loss(mpi, peer, 2, 1, "rows", "stop")]
+    problems = [try_contract(mpi, contract, 2), try_loss(mpi, peer, 2, 1, "rows", "stop"), try_unwinding(mpi, peer)]
     problems += try_events(mpi, engines, every=False)
     if linked and mpi.is_open_mpi:
         problems.append(try_linked(mpi, linked))

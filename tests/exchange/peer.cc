@@ -1,7 +1,9 @@
-// One rank of a job that loses a rank: peer FOLDER POINT kill|stop RANK DEADLINE
+// One rank of a job that loses a rank: peer FOLDER POINT kill|stop|throw RANK DEADLINE
 //
-// All ranks run steps, each of several rounds. In step 3 the rank RANK is killed or stopped when it
-// comes to POINT. The others write what their exchange throws to FOLDER/<rank> and exit with 75.
+// All ranks run steps, each of several rounds. In step 3 the rank RANK is killed or stopped, or its
+// program throws, when it comes to POINT. One that throws writes to FOLDER/<rank>.end whether MPI
+// was finalised at its end. The others write what their exchange throws to FOLDER/<rank> and exit
+// with 75.
 #include <signal.h>
 #include <unistd.h>
 
@@ -10,11 +12,13 @@
 #include <exception>
 #include <fstream>
 #include <iostream>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "embertable/exchange.h"
+#include "exchange/mpi/loader.h"
 
 namespace {
 
@@ -60,7 +64,9 @@ class Peer {
 
  private:
   void at(const std::string& point) const {
-    if (step_ == 3 && point == point_ && exchange_.host() == victim_) ::kill(::getpid(), signal_);
+    if (step_ != 3 || point != point_ || exchange_.host() != victim_) return;
+    if (signal_ == 0) throw std::runtime_error("the program throws");
+    ::kill(::getpid(), signal_);
   }
   void start(Channel channel, const char* what, const std::vector<std::byte>& message) {
     const std::vector<ByteSpan> send(received_.size(), message);
@@ -70,7 +76,7 @@ class Peer {
 
   Exchange& exchange_;
   std::string point_;
-  int signal_;
+  int signal_;  ///< 0: the program throws
   std::int32_t victim_;
   std::int64_t step_ = 0;
   std::vector<std::byte> small_, large_;
@@ -82,14 +88,23 @@ void report(const std::string& file, const std::string& text) {
   ::rename((file + ".new").c_str(), file.c_str());
 }
 
+std::string end_file;  ///< "": nothing is to be written at the end
+
+void report_end() {
+  if (end_file.empty()) return;
+  report(end_file, embertable::mpi::library().finalized() ? "finalized" : "not finalized");
+}
+
 }  // namespace
 
 int main(int count, char** arguments) {
   if (count != 6) return 2;
   ::signal(SIGUSR1,
            SIG_IGN);  // MPICH's launcher tells survivors by this signal that a rank was lost
-  const int signal = std::string(arguments[3]) == "kill" ? SIGKILL : SIGSTOP;
+  const std::string how = arguments[3];
+  const int signal = how == "kill" ? SIGKILL : how == "stop" ? SIGSTOP : 0;
   std::string file;
+  std::atexit(report_end);  // before the exchange's own function, which runs first then
   try {
     const auto exchange =
         embertable::make_mpi_exchange({.deadline_seconds = std::atof(arguments[5])});
@@ -107,6 +122,7 @@ int main(int count, char** arguments) {
       report(file, text);
     }
   } catch (const std::exception& error) {
+    if (how == "throw") end_file = file + ".end";
     std::cerr << "peer: " << error.what() << '\n';
     return 1;
   }

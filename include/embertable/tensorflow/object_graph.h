@@ -81,7 +81,8 @@ EMBERTABLE_API std::string escape_name(std::string_view name);
 EMBERTABLE_API std::string unescape_name(std::string_view escaped);
 
 /// Returns the key of the variable at the end of these names from the root,
-/// "embedding/user.Saccumulators/.ATTRIBUTES/VARIABLE_VALUE".
+/// "embedding/user.Saccumulators/.ATTRIBUTES/VARIABLE_VALUE". Names may be empty. Source: TF
+/// trackable_utils.py, object_path_to_string and checkpoint_key.
 EMBERTABLE_API std::string variable_key(const std::vector<std::string>& names);
 
 }  // namespace embertable

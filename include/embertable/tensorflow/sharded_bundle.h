@@ -37,7 +37,8 @@ EMBERTABLE_API void save_tensor_bundle(const std::filesystem::path& prefix,
 EMBERTABLE_API void save_tensor_bundle(const std::filesystem::path& prefix,
                                        const VariablesOfObjects& variables);
 
-/// Restores variables from a checkpoint that either side has written. Throws what `restore` throws.
+/// Restores variables from a checkpoint that either side has written. Throws ValueError for an
+/// empty path; what `restore` throws.
 EMBERTABLE_API void restore_tensor_bundle(const std::filesystem::path& prefix,
                                           const CheckpointVariables& variables);
 EMBERTABLE_API void restore_tensor_bundle(const std::filesystem::path& prefix,

@@ -219,7 +219,7 @@ class EMBERTABLE_API TPUEmbedding {
   using RaggedFeatureData = std::map<std::string, RaggedEnqueueData>;
   using FeatureGradients = std::map<std::string, Gradient>;
 
-  /// `batch_size`: the size for all cores together, a multiple of their number.
+  /// `batch_size`: the size for all cores together, a multiple of their number, < 2^31 for each.
   /// `optimization_parameters`: the parameters of tables without their own; none in mode
   /// kInference, whose tables without their own have StochasticGradientDescent(1.0). Throws
   /// ValueError naming the offending field, table or feature: also for a table that no feature

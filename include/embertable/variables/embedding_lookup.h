@@ -58,8 +58,8 @@ struct EmbeddingLookupOptions {
   Sharding partition_strategy = Sharding::kDiv;
 
   /// Limits the norm of rows: a row x counts as x * max_norm / max(|x|, max_norm), |x| being the
-  /// root of the sum of the squares of all its elements. Finite, > 0. Requires a floating-point
-  /// table.
+  /// root of the sum of the squares of all its elements. Finite, > 0; it need not fit the table's
+  /// dtype. Requires a floating-point table.
   std::optional<double> max_norm = {};
 
   /// Runs gathers and sums. Null: the calling thread. It never shows in a result.

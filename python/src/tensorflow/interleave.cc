@@ -104,7 +104,10 @@ std::vector<nb::object> by_layout(const Layout& layout, nb::handle features) {
   std::vector<nb::object> ordered(layout.features().size());
   for (std::int64_t i = 0; i < tree.size(); ++i) {
     const std::int64_t at = position_in(layout.features(), tree.path(i), "feature");
-    ordered[static_cast<std::size_t>(at)] = tree[i];
+    nb::object& place = ordered[static_cast<std::size_t>(at)];
+    if (place.is_valid())
+      throw ValueError("interleave: feature '" + tree.path(i) + "' must have one array, got two");
+    place = tree[i];
   }
   for (std::int64_t f = 0; f < std::ssize(layout.features()); ++f) {
     if (!ordered[f].is_valid())
@@ -247,7 +250,7 @@ InterleavedLayout({'t': ['f']}, batch_size=2))");
 
 layout: an InterleavedLayout. features: a tree whose paths are the layout's names, such
 as a dict, of arrays of the layout's shapes; None counts as zeros. Raises KeyError for a name that the
-layout lacks, ValueError naming a feature that is missing or has another shape.
+layout lacks, ValueError naming a feature that is missing, comes twice or has another shape.
 
 >>> layout = embertable.InterleavedLayout({'t': 1}, {'a': 't', 'b': ('t', 2)}, 2)
 >>> embertable.interleave(layout, {'a': np.array([[1.0], [2.0]]), 'b': None})['t'][:, 0].tolist()

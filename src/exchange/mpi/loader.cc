@@ -52,8 +52,8 @@ std::string launcher_variables() {
   return names;
 }
 
-/// A library of this process that has MPI_Init.
-struct Loaded {
+/// A library that the loader of programs has opened.
+struct SharedObject {
   void* handle;
   std::string name;
 };
@@ -67,8 +67,8 @@ int list_mpi_library(dl_phdr_info* object, std::size_t /*size*/, void* names) {
 
 /// Lists the MPI libraries of this process, also those that a Python module loaded for itself. A
 /// library that only stands on another, such as that of Fortran, is not listed.
-std::vector<Loaded> loaded_libraries() {
-  std::vector<Loaded> all;
+std::vector<SharedObject> loaded_libraries() {
+  std::vector<SharedObject> all;
   std::vector<std::string> names;
   ::dl_iterate_phdr(list_mpi_library, &names);
   for (const std::string& name : names) {
@@ -85,8 +85,8 @@ std::vector<Loaded> loaded_libraries() {
 }
 
 /// Finds out the library's ABI, by what only libraries with this ABI have.
-std::unique_ptr<Library> open(const Loaded& loaded) {
-  const Symbols symbols(loaded.handle, loaded.name);
+std::unique_ptr<Library> open(const SharedObject& object) {
+  const Symbols symbols(object.handle, object.name);
   if (symbols.find("ompi_mpi_comm_world") != nullptr) return open_openmpi(symbols);
   int (*abi_version)(int*, int*) = nullptr;
   if (symbols.find("MPI_Abi_get_version") != nullptr) {
@@ -99,7 +99,7 @@ std::unique_ptr<Library> open(const Loaded& loaded) {
   const std::string version = mpich->version();
   for (const char* const name : {"MPICH", "Intel", "MVAPICH", "CRAY"})
     if (version.find(name) != std::string::npos) return mpich;
-  throw IoError("mpi exchange: " + loaded.name +
+  throw IoError("mpi exchange: " + object.name +
                 " has an ABI that is neither Open MPI's, nor MPICH's, " +
                 "nor the standard one; it calls itself '" + version + "'");
 }
@@ -134,8 +134,8 @@ std::vector<std::string> launcher_folders() {
 
 std::unique_ptr<Library> find_library() {
   std::unique_ptr<Library> in_process;
-  for (const Loaded& loaded : loaded_libraries()) {
-    std::unique_ptr<Library> one = open(loaded);
+  for (const SharedObject& object : loaded_libraries()) {
+    std::unique_ptr<Library> one = open(object);
     const bool used = one->initialized();
     if (!in_process || used) in_process = std::move(one);
     if (used) break;

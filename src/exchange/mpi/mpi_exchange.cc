@@ -120,6 +120,7 @@ class MpiExchange final : public Exchange {
     const PipeSignalsHeld held;
     finish_rounds();
     if (!broken_.empty() || rounds_.any() || parent_->library().finalized()) {
+      if (rounds_.any()) keep_from_finalizing();  // it would wait for their requests
       [[maybe_unused]] auto* const kept = state_.release();
       return;
     }

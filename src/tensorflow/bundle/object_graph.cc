@@ -208,7 +208,7 @@ std::string unescape_name(std::string_view escaped) {
 
 std::string variable_key(const std::vector<std::string>& names) {
   std::string key;
-  for (const std::string& name : names) key += (key.empty() ? "" : "/") + escape_name(name);
+  for (std::size_t i = 0; i < names.size(); ++i) key += (i == 0 ? "" : "/") + escape_name(names[i]);
   return key.append(kAttributesPart);
 }
 

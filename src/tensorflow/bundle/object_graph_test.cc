@@ -33,6 +33,8 @@ TEST(ObjectGraph, NamesAreEscapedAndBack) {
     EXPECT_EQ(unescape_name(escape_name(name)), name);
   EXPECT_EQ(variable_key({"embedding", "item.v2/main"}),
             "embedding/item..v2.Smain/.ATTRIBUTES/VARIABLE_VALUE");
+  EXPECT_EQ(variable_key({"", "a"}), "/a/.ATTRIBUTES/VARIABLE_VALUE");
+  EXPECT_EQ(variable_key({"a", ""}), "a//.ATTRIBUTES/VARIABLE_VALUE");
 }
 
 TEST(ObjectGraph, WhatHasNoFieldsIsWrittenToo) {

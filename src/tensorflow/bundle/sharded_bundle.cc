@@ -69,7 +69,14 @@ VariablesOfObjects of_root(const CheckpointVariables& variables) {
   return paths;
 }
 
+void refuse_root(const VariablesOfObjects& variables) {
+  if (variables.contains({}))
+    throw ValueError("a variable must be an attribute of an object, got the path of the root");
+}
+
+/// Returns variables by their keys, which differ unless one of them is the root.
 CheckpointVariables by_key(const VariablesOfObjects& variables) {
+  refuse_root(variables);
   CheckpointVariables keyed;
   for (const auto& [path, variable] : variables) keyed.emplace(variable_key(path), variable);
   return keyed;
@@ -107,8 +114,7 @@ void save_tensor_bundle(const std::filesystem::path& prefix, const CheckpointVar
 }
 
 void save_tensor_bundle(const std::filesystem::path& prefix, const VariablesOfObjects& variables) {
-  if (variables.contains({}))
-    throw ValueError("a variable must be an attribute of an object, got the path of the root");
+  refuse_root(variables);
   if (variables.contains({kCounterName}))
     throw ValueError(
         "a variable must not be named 'save_counter', which the checkpoint has itself");

@@ -263,6 +263,26 @@ TEST(ShardedBundle, VariablesOfObjectsHaveObjectsInTheGraph) {
               save_tensor_bundle(prefix, VariablesOfObjects{{{}, other}});
             }),
             "a variable must be an attribute of an object, got the path of the root");
+  EXPECT_EQ(
+      refusal<ValueError>([&] {
+        restore_tensor_bundle(prefix, VariablesOfObjects{{{}, other}, {{"model", "s"}, other}});
+      }),
+      "a variable must be an attribute of an object, got the path of the root");
+}
+
+TEST(ShardedBundle, AnEmptyNameLeadsToAVariableOfItsOwn) {
+  const TemporaryDirectory directory;
+  const auto prefix = directory.path() / "ckpt-1";
+  const auto tree = [](const ShardedVariable& plain, const ShardedVariable& below,
+                       const ShardedVariable& unnamed) {
+    return VariablesOfObjects{{{"a"}, plain}, {{"", "a"}, below}, {{"b", ""}, unnamed}};
+  };
+  save_tensor_bundle(prefix, tree(sharded({{1}}), sharded({{2}}), sharded({{3}})));
+  const ShardedVariable plain = zeros({1}), below = zeros({1}), unnamed = zeros({1});
+  restore_tensor_bundle(prefix, tree(plain, below, unnamed));
+  EXPECT_EQ(values(plain), Floats{1});
+  EXPECT_EQ(values(below), Floats{2});
+  EXPECT_EQ(values(unnamed), Floats{3});
 }
 
 TEST(ShardedBundle, VariablesInOnePieceAndScalarsToo) {

@@ -1,5 +1,6 @@
 #include "tensorflow/v1/configuration.h"
 
+#include <limits>
 #include <set>
 #include <utility>
 
@@ -11,12 +12,6 @@ namespace {
 
 void require(bool holds, const std::string& rule, const std::string& received) {
   if (!holds) throw ValueError(rule + ", got " + received);
-}
-
-Sharding parse_partition_strategy(const std::string& name) {
-  require(name == "div" || name == "mod", "partition_strategy must be 'div' or 'mod'",
-          "'" + name + "'");
-  return name == "div" ? Sharding::kDiv : Sharding::kMod;
 }
 
 /// Runs `check` and puts the subject in front of its ValueErrors.
@@ -70,7 +65,9 @@ Configuration::Configuration(TPUEmbedding::Tables of_tables, TPUEmbedding::Featu
       batch_size(of_batch),
       mode(of_mode),
       options(std::move(of_options)),
-      sharding(parse_partition_strategy(options.partition_strategy)) {
+      sharding(options.partition_strategy == "mod" ? Sharding::kMod : Sharding::kDiv) {
+  require(sharding == Sharding::kMod || options.partition_strategy == "div",
+          "partition_strategy must be 'div' or 'mod'", "'" + options.partition_strategy + "'");
   for (const auto& [name, table] : tables)
     checked("table '" + name + "'", [&, &config = table] { validate(config); });
   check_features();
@@ -107,6 +104,9 @@ void Configuration::check_machine() const {
           std::to_string(cores) + " cores on " + std::to_string(hosts) + " hosts");
   require(batch_size >= 1 && batch_size % cores == 0,
           "batch_size must be >= 1 and a multiple of the number of cores",
+          std::to_string(batch_size) + " on " + std::to_string(cores) + " cores");
+  require(batch_size_per_core() <= std::numeric_limits<std::int32_t>::max(),
+          "batch_size must be < 2^31 for each core",
           std::to_string(batch_size) + " on " + std::to_string(cores) + " cores");
   require(!options.engine.variable_batch, "engine: variable_batch must be off", "true");
 }

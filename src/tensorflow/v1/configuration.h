@@ -26,6 +26,7 @@ class Configuration {
   const Options options;
   const Sharding sharding;
 
+  /// Returns the size of a core's batch, which fits 32 bits.
   std::int64_t batch_size_per_core() const { return batch_size / options.device_config.num_cores; }
   bool asks_for_step() const;  ///< some table has a learning_rate_fn
   void set_step(std::int64_t global_step) const { *step_ = global_step; }

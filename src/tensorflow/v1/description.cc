@@ -1,9 +1,8 @@
 // Describes an engine of the v1 API as an accelerator is told. Source: TF tpu_embedding.py,
 // TPUEmbedding._create_config_proto.
 #include <algorithm>
-#include <limits>
 
-#include "embertable/errors.h"
+#include "base/int32_of.h"
 #include "embertable/tensorflow/optimizer_messages.h"
 #include "embertable/tensorflow/tpu_embedding_configuration.h"
 #include "tensorflow/v1/configuration.h"
@@ -12,13 +11,6 @@ namespace embertable::v1 {
 namespace {
 
 using wire::TPUEmbeddingConfiguration;
-
-/// Throws ValueError naming the field.
-std::int32_t int32_of(std::int64_t value, const std::string& field) {
-  if (value > std::numeric_limits<std::int32_t>::max())
-    throw ValueError(field + " must fit 32 bits, got " + std::to_string(value));
-  return static_cast<std::int32_t>(value);
-}
 
 /// Returns the functions of all tables, by tag.
 std::vector<const LearningRateFunction*> functions(const TPUEmbedding::Tables& tables) {
@@ -61,12 +53,13 @@ TPUEmbeddingConfiguration describe(const Configuration& configuration) {
         {.name = placed.name,
          .vocabulary_size = std::max<std::int64_t>(table.vocabulary_size, machine.num_hosts),
          .dimension = table.dimension,
-         .num_features = int32_of(placed.num_features, "table '" + placed.name + "': num_features"),
+         .num_features =
+             int32_of(placed.num_features, "table '" + placed.name + "'", "num_features"),
          .optimization_parameters = message_of(configuration, placed.name, table)});
   }
   record.mode = static_cast<TPUEmbeddingConfiguration::Mode>(configuration.mode);
   record.batch_size_per_tensor_core =
-      int32_of(configuration.batch_size_per_core(), "batch_size_per_tensor_core");
+      static_cast<std::int32_t>(configuration.batch_size_per_core());
   record.num_hosts = machine.num_hosts;
   record.num_tensor_cores = machine.num_cores;
   if (configuration.sharding == Sharding::kMod)

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <list>
 #include <mutex>
 #include <numeric>
 #include <utility>
@@ -6,7 +7,6 @@
 #include "embertable/errors.h"
 #include "embertable/tensorflow/tpu_embedding_configuration.h"
 #include "embertable/tensorflow/v1.h"
-#include "engine/engine.h"
 #include "rows/placement.h"
 #include "tensorflow/v1/configuration.h"
 
@@ -53,13 +53,8 @@ class TPUEmbedding::State {
         engine(configuration.engine()) {
     one_each_.resize(static_cast<std::size_t>(samples()) + 1);
     std::iota(one_each_.begin(), one_each_.end(), std::int64_t{0});
-    const Structure& structure = engine.feature_config().structure();
-    const auto leaves = configuration.features.size();
-    const auto count = static_cast<std::size_t>(cores());
-    batches_.assign(count,
-                    Batch{Nested<FeatureIds>(structure, std::vector<FeatureIds>(leaves)),
-                          Nested<FeatureWeights>(structure, std::vector<FeatureWeights>(leaves))});
-    gradients_.assign(count, Nested<Gradient>(structure, std::vector<Gradient>(leaves)));
+    const std::vector<Gradient> leaves(configuration.features.size());
+    gradients_.assign(static_cast<std::size_t>(cores()), Nested<Gradient>(structure(), leaves));
   }
 
   const Configuration configuration;
@@ -73,14 +68,14 @@ class TPUEmbedding::State {
                std::optional<std::chrono::milliseconds> timeout) {
     const bool training = is_training(mode_override);
     check_maps("enqueue", of_cores, cores(), configuration.features);
-    // A function that the engine calls must not wait for a thread that waits for it.
-    embertable::engine::engine_of(engine).require_usable("enqueue");
-    const std::lock_guard lock(enqueuing_);
+    Scratch scratch = borrow();
+    std::vector<Batch>& batches = scratch.front();
     for (std::size_t core = 0; core < of_cores.size(); ++core) {
       std::int64_t feature = 0;
-      for (const auto& [name, data] : of_cores[core]) take(core, feature++, data);
+      for (const auto& [name, data] : of_cores[core]) take(batches, core, feature++, data);
     }
-    engine.enqueue(batches_, {.training = training, .timeout = timeout});
+    engine.enqueue(batches, {.training = training, .timeout = timeout});
+    give_back(scratch);
   }
 
   void send(std::span<const FeatureGradients> of_cores, std::optional<std::int64_t> step) {
@@ -117,7 +112,34 @@ class TPUEmbedding::State {
   }
 
  private:
+  /// Batches by core, whose arrays belong to the caller of `enqueue`; a node for each.
+  using Scratch = std::list<std::vector<Batch>>;
+
   std::int64_t samples() const { return configuration.batch_size_per_core(); }
+  const Structure& structure() const { return engine.feature_config().structure(); }
+
+  /// Returns batches for one call. Each call has its own, so that none waits for one that waits for
+  /// room; they are kept, so that it allocates nothing.
+  Scratch borrow() {
+    Scratch one;
+    {
+      const std::lock_guard lock(lending_);
+      if (!idle_.empty()) one.splice(one.begin(), idle_, idle_.begin());
+    }
+    if (one.empty()) {
+      const auto leaves = configuration.features.size();
+      one.emplace_back(
+          static_cast<std::size_t>(cores()),
+          Batch{Nested<FeatureIds>(structure(), std::vector<FeatureIds>(leaves)),
+                Nested<FeatureWeights>(structure(), std::vector<FeatureWeights>(leaves))});
+    }
+    return one;
+  }
+
+  void give_back(Scratch& one) noexcept {
+    const std::lock_guard lock(lending_);
+    idle_.splice(idle_.begin(), one);
+  }
 
   bool is_training(Mode mode_override) const {
     const Mode mode = mode_override == Mode::kUnspecified ? configuration.mode : mode_override;
@@ -136,37 +158,42 @@ class TPUEmbedding::State {
                      ", got " + std::to_string(got));
   }
 
-  void take(std::size_t core, std::int64_t feature, const EnqueueData& data) {
-    if (!data.sample_indices) return take_one_each(core, feature, data);
-    batches_[core].features[feature] =
+  void take(std::vector<Batch>& batches, std::size_t core, std::int64_t feature,
+            const EnqueueData& data) const {
+    if (!data.sample_indices) return take_one_each(batches, core, feature, data);
+    batches[core].features[feature] =
         SparseIds{*data.sample_indices, data.embedding_indices, Shape{samples(), kMostPositions}};
-    (*batches_[core].weights)[feature] =
+    (*batches[core].weights)[feature] =
         data.aggregation_weights ? FeatureWeights(SparseWeights{*data.aggregation_weights})
                                  : FeatureWeights();
   }
 
-  void take(std::size_t core, std::int64_t feature, const RaggedEnqueueData& data) {
-    if (!data.row_splits) return take_one_each(core, feature, data);
+  void take(std::vector<Batch>& batches, std::size_t core, std::int64_t feature,
+            const RaggedEnqueueData& data) const {
+    if (!data.row_splits) return take_one_each(batches, core, feature, data);
     check_rows(core, feature, "the numbers of row_splits must be", samples() + 1,
                data.row_splits->size());
-    take_ragged(core, feature, data, *data.row_splits);
+    take_ragged(batches[core], feature, data, *data.row_splits);
   }
 
   /// Takes one id for each sample, at position 0 of a sequence.
-  void take_one_each(std::size_t core, std::int64_t feature, const auto& data) {
+  void take_one_each(std::vector<Batch>& batches, std::size_t core, std::int64_t feature,
+                     const auto& data) const {
     check_rows(core, feature, "without samples the number of ids must be", samples(),
                data.embedding_indices.size());
     const bool vector = layout.features()[feature].max_sequence_length == 0;
-    if (data.aggregation_weights || !vector) return take_ragged(core, feature, data, one_each_);
-    batches_[core].features[feature] = DenseIds{data.embedding_indices, {}};
-    (*batches_[core].weights)[feature] = {};
+    if (data.aggregation_weights || !vector)
+      return take_ragged(batches[core], feature, data, one_each_);
+    batches[core].features[feature] = DenseIds{data.embedding_indices, {}};
+    (*batches[core].weights)[feature] = {};
   }
 
-  void take_ragged(std::size_t core, std::int64_t feature, const auto& data, IntegerSpan splits) {
-    batches_[core].features[feature] = RaggedIds{splits, data.embedding_indices};
-    (*batches_[core].weights)[feature] =
-        data.aggregation_weights ? FeatureWeights(RaggedWeights{*data.aggregation_weights})
-                                 : FeatureWeights();
+  static void take_ragged(Batch& batch, std::int64_t feature, const auto& data,
+                          IntegerSpan splits) {
+    batch.features[feature] = RaggedIds{splits, data.embedding_indices};
+    (*batch.weights)[feature] = data.aggregation_weights
+                                    ? FeatureWeights(RaggedWeights{*data.aggregation_weights})
+                                    : FeatureWeights();
   }
 
   void check_sending(std::optional<std::int64_t> step) const {
@@ -190,9 +217,9 @@ class TPUEmbedding::State {
     engine.apply_gradients(gradients_);
   }
 
-  std::mutex enqueuing_;
   std::vector<std::int64_t> one_each_;       ///< splits of samples with one id
-  std::vector<Batch> batches_;               ///< by core; borrowed from the caller
+  std::mutex lending_;                       ///< guards idle_
+  Scratch idle_;                             ///< batches that no call has borrowed
   std::vector<Nested<Gradient>> gradients_;  ///< by core; borrowed from the caller
 };
 

@@ -100,6 +100,19 @@ TEST(EngineCases, Case138_TheBatchIsDividedAmongTheCores) {
   EXPECT_EQ(four.num_hosts(), 2);
 }
 
+TEST(V1Configuration, TheBatchOfACoreFits32Bits) {
+  const auto refused = [](std::int64_t batch, std::int32_t cores) {
+    return construction_refusal(tables(), features(), kSgd, on(cores), batch);
+  };
+  const std::int64_t limit = std::int64_t{1} << 31;
+  EXPECT_EQ(refused(limit, 1),
+            "batch_size must be < 2^31 for each core, got 2147483648 on 1 cores");
+  EXPECT_EQ(refused(2 * limit, 2),
+            "batch_size must be < 2^31 for each core, got 4294967296 on 2 cores");
+  EXPECT_EQ(refused(std::int64_t{1} << 61, 1),
+            "batch_size must be < 2^31 for each core, got 2305843009213693952 on 1 cores");
+}
+
 TEST(EngineCases, Case138_EveryTableIsUsedAndKnown) {
   Tables more = tables();
   more["channel"] = table();
@@ -410,6 +423,23 @@ TEST(V1Engine, CallsWaitForOtherThreadsNoLongerThanTheirTimeout) {
   while (text.empty())
     text = refusal<StateError>([&] { engine.enqueue(data.ragged(), Mode::kInference, none); });
   EXPECT_THAT(text, HasSubstr("is full"));
+}
+
+TEST(V1Engine, ATimeoutHoldsWhileAnotherThreadWaitsLonger) {
+  TPUEmbedding engine(tables(), features(), 2, Mode::kInference, {}, on(1));
+  const Data data;
+  const auto refused = [&](std::chrono::milliseconds timeout) {
+    return refusal<StateError>([&] { engine.enqueue(data.ragged(), Mode::kInference, timeout); });
+  };
+  const auto none = std::chrono::milliseconds(0);
+  while (refused(none).empty()) continue;
+  std::string text;
+  std::thread patient([&] { text = refused(std::chrono::seconds(10)); });
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  EXPECT_THAT(refused(none), HasSubstr("is full"));
+  engine.get_activations();
+  patient.join();
+  EXPECT_EQ(text, "") << "the other call is let in";
 }
 
 TEST(V1Engine, AnInitializerThatEnqueuesIsRefused) {

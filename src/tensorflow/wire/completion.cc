@@ -1,9 +1,9 @@
 #include <fmt/format.h>
 
-#include <limits>
 #include <numeric>
 #include <set>
 
+#include "base/int32_of.h"
 #include "embertable/errors.h"
 #include "embertable/tensorflow/tpu_embedding_configuration.h"
 
@@ -14,13 +14,6 @@ using Tables = std::vector<TableDescriptor>;
 
 std::string table_text(const Tables& tables, std::size_t table) {
   return fmt::format("table {} ('{}')", table, tables[table].name);
-}
-
-/// Converts to the type of the field. Throws ValueError naming subject and field.
-std::int32_t int32_of(std::int64_t value, const std::string& subject, std::string_view field) {
-  if (value > std::numeric_limits<std::int32_t>::max())
-    throw ValueError(fmt::format("{}: {} must fit 32 bits, got {}", subject, field, value));
-  return static_cast<std::int32_t>(value);
 }
 
 void describe_tables(TPUEmbeddingConfiguration& configuration) {
