@@ -159,7 +159,7 @@ class Run {
     }
     executor_ = options.executor ? options.executor : make_executor(options.threads);
     trainer_.emplace(job_, *model_, executor_, ranks_);
-    if (out_) saver_.emplace(job_, *model_, data_options());
+    if (out_ || job.schedule.patience > 0) saver_.emplace(job_, *model_, data_options());
     check_share(options.skip_bad, left_out());
     if (options.overwrite && is_first()) remove_run(*out_);
     if (job.schedule.patience > 0) best_.emplace(options.out, found_.has_value(), ranks_.get());
@@ -374,7 +374,7 @@ class Run {
     if (!is_new_best(measure, progress_)) return false;
     progress_.best_epoch = progress_.epochs;
     progress_.best = measure.value;
-    best_->keep(*trainer_, ModelSaver(job_, *model_, data_options()), progress_);
+    best_->keep(*trainer_, *saver_, progress_);
     return true;
   }
 
@@ -411,7 +411,7 @@ class Run {
   std::unique_ptr<Model> model_;
   std::shared_ptr<Executor> executor_;
   std::optional<Trainer> trainer_;
-  std::optional<ModelSaver> saver_;
+  std::optional<ModelSaver> saver_;  ///< empty if neither steps nor best epochs are saved
   std::optional<BestEpoch> best_;
   Progress progress_;
   std::int64_t epoch_samples_ = 0;  ///< samples of the current epoch
