@@ -387,17 +387,17 @@ class Sweep {
     };
     std::exception_ptr error;
     while (!running.empty() || (!waiting_.empty() && !stops_ && most > 0)) {
-      while (!stops_ && !waiting_.empty() && most > 0 && std::ssize(running) < at_once_ &&
-             (running.empty() || fits(waiting_.front()))) {
-        start(waiting_.front());
-        waiting_.pop_front();
-        --most;
-      }
-      {
-        std::unique_lock lock(mutex);
-        changed.wait_for(lock, std::chrono::milliseconds(50), [&] { return !done.empty(); });
-      }
       try {
+        while (!stops_ && !waiting_.empty() && most > 0 && std::ssize(running) < at_once_ &&
+               (running.empty() || fits(waiting_.front()))) {
+          start(waiting_.front());
+          waiting_.pop_front();
+          --most;
+        }
+        {
+          std::unique_lock lock(mutex);
+          changed.wait_for(lock, std::chrono::milliseconds(50), [&] { return !done.empty(); });
+        }
         collect();
         asked_to_stop();
       } catch (...) {  // the threads that train must end before what they use does

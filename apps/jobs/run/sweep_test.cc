@@ -3,11 +3,13 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <pthread.h>
 
 #include <atomic>
 #include <filesystem>
 #include <fstream>
 #include <set>
+#include <system_error>
 
 #include "apps/jobs/run/digest.h"
 #include "embertable/errors.h"
@@ -99,7 +101,7 @@ TEST(RandomSettings, AreEvenOnALogarithmicScale) {
     EXPECT_THAT(std::stod(one[0].second), AllOf(testing::Ge(-1.5), testing::Le(0.5)));
 }
 
-struct SweepWatch final : SweepObserver {
+struct SweepWatch : SweepObserver {
   void started(const Job&, std::int64_t all, std::int64_t before) override {
     runs = all;
     finished = before;
@@ -273,6 +275,34 @@ TEST_F(Sweep, SettingsThatAreNoJobsAreRefusedBeforeAnyIsTrained) {
   files_.write("sweep/other.txt", "mine");
   EXPECT_THAT(refusal<ValueError>(files_.path(), [&] { run({"seed=1"}, {.overwrite = true}); }),
               HasSubstr("or that of a sweep, got 'sweep' with 'other.txt'"));
+}
+
+/// Lets new threads of the process ask for stacks of a size.
+void set_stack_bytes(std::size_t bytes) {
+  pthread_attr_t attributes;
+  pthread_attr_init(&attributes);
+  pthread_attr_setstacksize(&attributes, bytes);
+  pthread_setattr_default_np(&attributes);
+  pthread_attr_destroy(&attributes);
+}
+
+TEST_F(Sweep, WhereAThreadCannotBeStartedTheResultsSoFarStay) {
+  struct NoMoreThreads final : SweepWatch {
+    void ran(const SweptRun& run) override {
+      SweepWatch::ran(run);
+      if (ran_.size() == 2) set_stack_bytes(std::size_t{1} << 60);  // one run still trains
+    }
+    ~NoMoreThreads() { set_stack_bytes(std::size_t{8} << 20); }
+  };
+  {
+    NoMoreThreads watch;
+    EXPECT_THROW(run({"schedule.epochs=1,1000000,2,3"}, {.threads = 2, .runs_at_once = 2}, watch),
+                 std::system_error);
+    EXPECT_THAT(watch.ran_, SizeIs(2));
+  }
+  SweepWatch watch;
+  run({"schedule.epochs=1,2,3"}, {.resume = true, .threads = 2}, watch);
+  EXPECT_EQ(watch.finished, 2);
 }
 
 TEST_F(Sweep, TestsNothingUnlessItShall) {
