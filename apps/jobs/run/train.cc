@@ -21,6 +21,7 @@
 #include "checkpoint/use_opened.h"
 #include "embertable/errors.h"
 #include "embertable/version.h"
+#include "exchange/gather.h"
 
 namespace embertable::jobs {
 namespace {
@@ -83,7 +84,7 @@ bool is_to_resume(const CheckpointRun& out, const Job& job, const TrainOptions& 
 std::optional<SavedRun> find_run(const CheckpointRun& out, const Job& job,
                                  const TrainOptions& options, Ranks* ranks) {
   bool resumes = (!ranks || ranks->is_first()) && is_to_resume(out, job, options);
-  if (ranks) resumes = !ranks->from_first("run to resume", resumes ? "yes" : "").empty();
+  if (ranks) resumes = !from_first(*ranks, "run to resume", resumes ? "yes" : "").empty();
   if (!resumes) return {};
   SavedRun saved = read_saved_run(out.directory(), ranks);
   check_same_job(saved, job);
@@ -211,7 +212,7 @@ class Run {
     std::vector<double> seconds;
     const double mine = trainer_->times().waited;
     for (const std::string& bytes :
-         ranks_->gather("times", {reinterpret_cast<const char*>(&mine), sizeof mine}))
+         gather(*ranks_, "times", {reinterpret_cast<const char*>(&mine), sizeof mine}))
       std::memcpy(&seconds.emplace_back(), bytes.data(), sizeof mine);
     return seconds;
   }
