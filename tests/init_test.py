@@ -119,6 +119,12 @@ class Init(unittest.TestCase):
             self.assertEqual(job["data"].get("field_separator", ","), separator)
             self.assertEqual((job["data"]["label"], job["ids"]["user"]), ("Book-Rating", {"column": "User-ID"}))
 
+    def test_a_file_may_have_any_name(self):
+        lines = ["user,item,rating", *(f"{u},{i},{r}" for u, i, r in self.ratings())]
+        self.init(self.write('a "b"\n\\c = 1.csv', lines), "--out", self.folder / "data.toml")
+        self.assertEqual(self.job()["data"]["file"], 'a "b"\n\\c = 1.csv')
+        self.trains()
+
     def test_clicks(self):
         lines = [f"{k},{'yes' if self.chance.random() < 0.3 else 'no'}\t{self.chance.choice('abc')}\t"
                  f"{self.chance.randrange(1000)}\tsame\t2024-01-0{1 + k % 9}T10:00:00Z".replace(",", "\t") for k in range(400)]

@@ -54,6 +54,9 @@ TEST(SweptKey, SaysWhichRuleIsBroken) {
   EXPECT_THAT(refused_key("a=1,,2"), HasSubstr("a: values must be different and not empty"));
   EXPECT_THAT(refused_key("a=1,1"), HasSubstr("a: values must be different"));
   EXPECT_EQ(refused_key("a=2..1"), "a: a range must rise, got 2..1");
+  EXPECT_EQ(refused_key("a=1..99999999999999999999"),
+            "a: whole numbers of a range must be between -2^63 and 2^63, got "
+            "1..99999999999999999999");
 }
 
 TEST(Grid, HasEveryCombinationOnce) {
