@@ -8,6 +8,7 @@
 #include <atomic>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <set>
 #include <system_error>
 
@@ -280,25 +281,38 @@ TEST_F(Sweep, SettingsThatAreNoJobsAreRefusedBeforeAnyIsTrained) {
               HasSubstr("or that of a sweep, got 'sweep' with 'other.txt'"));
 }
 
-/// Lets new threads of the process ask for stacks of a size.
-void set_stack_bytes(std::size_t bytes) {
-  pthread_attr_t attributes;
-  pthread_attr_init(&attributes);
-  pthread_attr_setstacksize(&attributes, bytes);
-  pthread_setattr_default_np(&attributes);
-  pthread_attr_destroy(&attributes);
-}
+/// While this lives, no thread can be started: each would need more memory than there is.
+class NoMoreThreads {
+ public:
+  NoMoreThreads() {
+    pthread_getattr_default_np(&before_);
+    pthread_attr_t changed;
+    pthread_getattr_default_np(&changed);
+    pthread_attr_setstacksize(&changed, std::size_t{1} << 60);
+    pthread_setattr_default_np(&changed);
+    pthread_attr_destroy(&changed);
+  }
+  ~NoMoreThreads() {
+    pthread_setattr_default_np(&before_);
+    pthread_attr_destroy(&before_);
+  }
+  NoMoreThreads(const NoMoreThreads&) = delete;
+  NoMoreThreads& operator=(const NoMoreThreads&) = delete;
+
+ private:
+  pthread_attr_t before_;
+};
 
 TEST_F(Sweep, WhereAThreadCannotBeStartedTheResultsSoFarStay) {
-  struct NoMoreThreads final : SweepWatch {
+  struct Watch final : SweepWatch {
     void ran(const SweptRun& run) override {
       SweepWatch::ran(run);
-      if (ran_.size() == 2) set_stack_bytes(std::size_t{1} << 60);  // one run still trains
+      if (ran_.size() == 2) no_more.emplace();  // one run still trains
     }
-    ~NoMoreThreads() { set_stack_bytes(std::size_t{8} << 20); }
+    std::optional<NoMoreThreads> no_more;
   };
   {
-    NoMoreThreads watch;
+    Watch watch;
     EXPECT_THROW(run({"schedule.epochs=1,1000000,2,3"}, {.threads = 2, .runs_at_once = 2}, watch),
                  std::system_error);
     EXPECT_THAT(watch.ran_, SizeIs(2));
