@@ -286,7 +286,9 @@ class CommandLine(unittest.TestCase):
         for words, said in [(["--table", "itme", "--row", "0"], "there is no table 'itme'; the nearest is 'item'"),
                             (["--table", "item", "--row", "120"], "table 'item': row must be 0 <= row < 120, got 120"),
                             (["--table", "item", "--key", "120"], "table 'item' has no key '120'"),
-                            (["--table", "user", "--name", "x"], "table 'user' has no names; give a key")]:
+                            (["--table", "user", "--name", "x"], "table 'user' has no names; give a key"),
+                            (["--table", "item", "--name", ""], "table 'item': a name must have a character, got none"),
+                            (["--table", "user", "--name", ""], "table 'user' has no names; give a key")]:
             code, out, err = call("lookup", self.saved, *words)
             self.assertEqual((code, out), (1, ""))
             self.assertIn(said, err)
