@@ -304,7 +304,7 @@ class NoMoreThreads {
 };
 
 TEST_F(Sweep, WhereAThreadCannotBeStartedTheResultsSoFarStay) {
-  struct Watch final : SweepWatch {
+  struct NoneAfterTwoRuns final : SweepWatch {
     void ran(const SweptRun& run) override {
       SweepWatch::ran(run);
       if (ran_.size() == 2) no_more.emplace();  // one run still trains
@@ -312,7 +312,7 @@ TEST_F(Sweep, WhereAThreadCannotBeStartedTheResultsSoFarStay) {
     std::optional<NoMoreThreads> no_more;
   };
   {
-    Watch watch;
+    NoneAfterTwoRuns watch;
     EXPECT_THROW(run({"schedule.epochs=1,1000000,2,3"}, {.threads = 2, .runs_at_once = 2}, watch),
                  std::system_error);
     EXPECT_THAT(watch.ran_, SizeIs(2));
