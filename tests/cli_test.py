@@ -61,6 +61,23 @@ class CommandLine(unittest.TestCase):
         self.assertEqual((code, out), (2, ""))
         self.assertRegex(err, r"^embertable: the command must be one of init, train, .*got \"trian\"; the nearest is 'train'$")
 
+    def test_output_that_cannot_be_written_is_an_error(self):
+        with open("/dev/full", "w") as full:
+            for words in [["--help"], ["digest", self.saved], ["verify", self.saved, "--json"]]:
+                done = subprocess.run([PROGRAM, *map(str, words)], stdout=full, stderr=subprocess.PIPE, text=True)
+                self.assertEqual((done.returncode, done.stderr), (1, "embertable: standard output: cannot write\n"), words)
+
+    def test_an_error_that_cannot_be_said_has_its_exit_code(self):
+        for streams in ["2>/dev/full", "2>&-", ">&- 2>&-", "<&- >&- 2>&-"]:
+            for words, code in [("digest nothing", 1), ("digset", 2), (f"digest {self.saved} --nothing", 2)]:
+                done = subprocess.run(f"{shlex.quote(PROGRAM)} {words} {streams}", shell=True, stdout=subprocess.DEVNULL)
+                self.assertEqual(done.returncode, code, (words, streams))
+
+    def test_what_is_printed_goes_to_no_file_where_streams_are_closed(self):
+        """The lowest free number is that of the next file that is opened."""
+        subprocess.run(f"{shlex.join(map(str, self.run_.command(self.out())))} <&- >&-", shell=True, check=True)
+        self.assertRegex((self.out() / ".lock").read_text(), r"^\d+\n?$")
+
     def test_selftest_finds_no_deviation(self):
         code, out, _ = call("selftest", "--json")
         report = json.loads(out)
@@ -269,7 +286,9 @@ class CommandLine(unittest.TestCase):
         for words, said in [(["--table", "itme", "--row", "0"], "there is no table 'itme'; the nearest is 'item'"),
                             (["--table", "item", "--row", "120"], "table 'item': row must be 0 <= row < 120, got 120"),
                             (["--table", "item", "--key", "120"], "table 'item' has no key '120'"),
-                            (["--table", "user", "--name", "x"], "table 'user' has no names; give a key")]:
+                            (["--table", "user", "--name", "x"], "table 'user' has no names; give a key"),
+                            (["--table", "item", "--name", ""], "table 'item': a name must have a character, got none"),
+                            (["--table", "user", "--name", ""], "table 'user' has no names; give a key")]:
             code, out, err = call("lookup", self.saved, *words)
             self.assertEqual((code, out), (1, ""))
             self.assertIn(said, err)

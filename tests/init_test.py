@@ -111,6 +111,20 @@ class Init(unittest.TestCase):
         self.assertIn("--skip-bad", command)
         self.trains("data.toml", *command[-2:])
 
+    def test_quotes_around_every_field(self):
+        for separator, name in [(";", "semicolon.csv"), ("\t", "tab.tsv"), ("|", "bar.csv"), (",", "comma.csv")]:
+            lines = [("User-ID", "ISBN", "Book-Rating"), *self.ratings()]
+            self.init(self.write(name, [separator.join(f'"{field}"' for field in line) for line in lines]))
+            job = self.job(pathlib.Path(name).stem + ".toml")
+            self.assertEqual(job["data"].get("field_separator", ","), separator)
+            self.assertEqual((job["data"]["label"], job["ids"]["user"]), ("Book-Rating", {"column": "User-ID"}))
+
+    def test_a_file_may_have_any_name(self):
+        lines = ["user,item,rating", *(f"{u},{i},{r}" for u, i, r in self.ratings())]
+        self.init(self.write('a "b"\n\\c = 1.csv', lines), "--out", self.folder / "data.toml")
+        self.assertEqual(self.job()["data"]["file"], 'a "b"\n\\c = 1.csv')
+        self.trains()
+
     def test_clicks(self):
         lines = [f"{k},{'yes' if self.chance.random() < 0.3 else 'no'}\t{self.chance.choice('abc')}\t"
                  f"{self.chance.randrange(1000)}\tsame\t2024-01-0{1 + k % 9}T10:00:00Z".replace(",", "\t") for k in range(400)]

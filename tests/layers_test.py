@@ -57,7 +57,7 @@ PROGRAMS = {
     "apps/jobs/models": ("the models and their predictors",
                          "base kernels apps/convert apps/jobs/spec apps/jobs/data apps/jobs/math"),
     "apps/jobs/run": ("training, evaluation, prediction, reports",
-                      "base checkpoint apps/convert apps/jobs/text apps/jobs/keys apps/jobs/spec apps/jobs/data "
+                      "base exchange checkpoint apps/convert apps/jobs/text apps/jobs/keys apps/jobs/spec apps/jobs/data "
                       "apps/jobs/math apps/jobs/models"),
     "apps/selftest": ("every rule and combiner beside published vectors and a reference in double",
                       "base kernels optimizer"),

@@ -1,4 +1,6 @@
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -10,6 +12,7 @@
 #include "apps/cli/exit_codes.h"
 #include "apps/convert/printable.h"
 #include "base/did_you_mean.h"
+#include "embertable/errors.h"
 #include "embertable/version.h"
 
 namespace embertable::tools {
@@ -41,9 +44,15 @@ std::string unexpected(const CLI::App& app) {
                      did_you_mean(word, names));
 }
 
-}  // namespace
+/// Opens the standard streams that are closed: a file of the program would get their number, and
+/// what is printed.
+void open_standard_streams() {
+  int descriptor = STDIN_FILENO;
+  while (descriptor >= 0 && descriptor <= STDERR_FILENO) descriptor = ::open("/dev/null", O_RDWR);
+  if (descriptor >= 0) ::close(descriptor);
+}
 
-int run_command_line(Invocation& invocation) try {
+int run(Invocation& invocation) {
   CLI::App app("Embertable: embedding tables, trained, stored and served", "embertable");
   app.set_version_flag("--version", fmt::format("embertable {}", kVersion));
   app.require_subcommand(0, 1);
@@ -66,7 +75,7 @@ int run_command_line(Invocation& invocation) try {
   add_completion(app);
   add_manual(app);
   if (const std::string wrong = refusal(app, invocation.words); !wrong.empty()) {
-    fmt::print(stderr, "embertable: {}\n", printable(wrong, Blanks::kKeep));
+    print_message(wrong);
     return kMisused;
   }
   try {
@@ -74,15 +83,30 @@ int run_command_line(Invocation& invocation) try {
                           invocation.words.rend()));  // CLI11 takes the last first
   } catch (const CLI::ExtrasError& error) {
     if (app.get_subcommands().empty()) return app.exit(error) == 0 ? 0 : kMisused;
-    fmt::print(stderr, "embertable: {}\n", printable(unexpected(app), Blanks::kKeep));
+    print_message(unexpected(app));
     return kMisused;
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : kMisused;
   }
   if (app.get_subcommands().empty()) fmt::print("{}", app.help());
   return invocation.exit_code;
+}
+
+}  // namespace
+
+void print_message(const std::string& text) noexcept {
+  const std::string line = fmt::format("embertable: {}\n", printable(text, Blanks::kKeep));
+  std::fputs(line.c_str(), stderr);
+}
+
+int run_command_line(Invocation& invocation) try {
+  open_standard_streams();
+  const int code = run(invocation);
+  if (code == 0 && (std::fflush(stdout) != 0 || std::ferror(stdout) != 0))
+    throw IoError("standard output: cannot write");
+  return code;
 } catch (const std::exception& error) {
-  fmt::print(stderr, "embertable: {}\n", printable(error.what(), Blanks::kKeep));
+  print_message(error.what());
   return kFailed;
 }
 

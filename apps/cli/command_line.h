@@ -28,6 +28,10 @@ struct Invocation {
 /// Runs a command and returns the exit code of the process. Prints errors.
 int run_command_line(Invocation& invocation);
 
+/// Prints a text on stderr, behind the program's name, if that can be written: there is no better
+/// place to say that it cannot.
+void print_message(const std::string& text) noexcept;
+
 /// Returns the command line that goes on with an interrupted run: the same with --resume.
 std::string resuming(const Invocation& invocation);
 

@@ -173,10 +173,11 @@ class Draft {
   /// Returns the job.
   std::string text() {
     choose();
-    lines_ = fmt::format("# Drafted from {}: {} records in {} columns.\n\n[data]\nfile = {}\n",
-                         std::filesystem::path(arguments_.file).filename().string(),
-                         grouped(seen_.records), names_.size(),
-                         toml(std::filesystem::path(arguments_.file).filename().string()));
+    lines_ =
+        fmt::format("# Drafted from {}: {} records in {} columns.\n\n[data]\nfile = {}\n",
+                    jobs::printable(std::filesystem::path(arguments_.file).filename().string()),
+                    grouped(seen_.records), names_.size(),
+                    toml(std::filesystem::path(arguments_.file).filename().string()));
     if (model_ == "skipgram") return lines_ + "\n[model]\nkind = \"skipgram\"\n";
     if (seen_.format.separator != ',')
       lines_ += fmt::format("field_separator = {}\n", toml(std::string(1, seen_.format.separator)));

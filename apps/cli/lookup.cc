@@ -28,7 +28,7 @@ struct LookupArguments {
 std::vector<std::int64_t> wanted_rows(const LookupArguments& arguments, const jobs::RowKeys& keys) {
   std::vector<std::int64_t> rows = arguments.rows;
   for (const std::string& key : arguments.keys) rows.push_back(keys.row_of_key(key));
-  if (!arguments.name.empty()) rows.push_back(keys.row_of_name(arguments.name));
+  if (!arguments.name.empty() || rows.empty()) rows.push_back(keys.row_of_name(arguments.name));
   return rows;
 }
 

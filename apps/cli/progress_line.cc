@@ -30,7 +30,7 @@ ProgressLine::ProgressLine(std::string what, bool shown)
       }) {}
 
 ProgressLine::~ProgressLine() {
-  if (drawn_) fmt::print(stderr, "\r{:100}\r", "");
+  if (drawn_) std::fputs(fmt::format("\r{:100}\r", "").c_str(), stderr);
 }
 
 void ProgressLine::see(std::int64_t expected, std::int64_t done) {
@@ -41,12 +41,9 @@ void ProgressLine::see(std::int64_t expected, std::int64_t done) {
   next_ = now + (terminal_ ? Clock::duration(kRedraw) : Clock::duration(kLine));
   const double seconds = std::chrono::duration<double>(now - begin_).count();
   const std::string text = progress_text(what_, done_, expected_, seconds, terminal_);
-  if (terminal_) {
-    fmt::print(stderr, "\r{:<99}", text);
-    drawn_ = true;
-  } else {
-    fmt::print(stderr, "{}\n", text);
-  }
+  // A terminal that is gone must not end what is shown.
+  std::fputs((terminal_ ? fmt::format("\r{:<99}", text) : text + "\n").c_str(), stderr);
+  drawn_ = terminal_;
   std::fflush(stderr);
 }
 

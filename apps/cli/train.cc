@@ -17,7 +17,6 @@
 #include "apps/cli/exit_codes.h"
 #include "apps/cli/interrupt.h"
 #include "apps/cli/train_report.h"
-#include "apps/convert/printable.h"
 #include "apps/jobs/run/metrics_csv.h"
 #include "apps/jobs/run/ranks.h"
 #include "apps/jobs/run/tensorboard.h"
@@ -141,8 +140,7 @@ void run_together(TrainArguments arguments, const std::shared_ptr<Exchange>& exc
     ranks->together([&] { run(arguments, invocation); });
   } catch (const jobs::HostLost& error) {
     invocation.exit_code = kTryAgain;
-    if (ranks->host() <= 1)
-      fmt::print(stderr, "embertable: {}\n", jobs::printable(error.what(), jobs::Blanks::kKeep));
+    if (ranks->host() <= 1) print_message(error.what());
   } catch (const GivenUp&) {
     if (ranks->is_first()) throw;
     invocation.exit_code = kFailed;

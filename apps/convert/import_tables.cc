@@ -12,6 +12,7 @@
 #include "embertable/errors.h"
 #include "embertable/id_map.h"
 #include "embertable/version.h"
+#include "tensorflow/bundle/slices.h"
 
 namespace embertable::jobs {
 namespace {
@@ -31,10 +32,15 @@ checkpoint::Manifest manifest_of(const ImportOptions& options,
   return manifest;
 }
 
-/// Returns the bytes of an array of float32.
-std::int64_t bytes_of(const std::vector<std::int64_t>& shape) {
+/// Returns the bytes of an array of float32. Throws ValueError naming `source` if they are more
+/// than any file has.
+std::int64_t bytes_of(const std::vector<std::int64_t>& shape, const std::string& source) {
   std::int64_t bytes = sizeof(float);
-  for (const std::int64_t size : shape) bytes *= size;
+  for (const std::int64_t size : shape) {
+    if (__builtin_mul_overflow(bytes, size, &bytes))
+      throw ValueError(fmt::format("{}: must have fewer than 2^61 numbers, got {}", source,
+                                   formats::shape_text(shape)));
+  }
   return bytes;
 }
 
@@ -47,7 +53,8 @@ ImportReport import_arrays(const ImportOptions& options, const Converted& conver
   std::vector<checkpoint::SavedTable> saved;
   for (const FoundTable& table : tables) saved.push_back(table.saved);
   for (const FoundTable& table : tables)
-    for (const FoundArray& array : table.arrays) ByteWatch::expect(bytes_of(array.shape));
+    for (const FoundArray& array : table.arrays)
+      ByteWatch::expect(bytes_of(array.shape, array.source));
   const OpenRun run(checkpoint::local_files(), options.out);
   report.step = checkpoint::save(
       run, manifest_of(options, std::move(saved)), [&](std::int64_t index, std::int32_t) {
@@ -99,7 +106,7 @@ ImportReport import_words(const ImportOptions& options, const Converted& convert
   table.name = name;
   table.vocabulary_size = reader.rows();
   table.dim = static_cast<std::int32_t>(reader.dim());
-  ByteWatch::expect(bytes_of({reader.rows(), reader.dim()}));
+  ByteWatch::expect(bytes_of({reader.rows(), reader.dim()}, options.from.string()));
   const OpenRun run(checkpoint::local_files(), options.out);
   checkpoint::Writer writer(run, manifest_of(options, {table}));
   IdMapBuilder keys(KeyKind::kString);

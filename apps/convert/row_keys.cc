@@ -62,6 +62,8 @@ std::int64_t RowKeys::row_of_key(const std::string& key) const {
 
 std::int64_t RowKeys::row_of_name(const std::string& text) const {
   if (names_.empty()) throw KeyError(fmt::format("table '{}' has no names; give a key", table_));
+  if (text.empty())  // rows without a name have this one
+    throw ValueError(fmt::format("table '{}': a name must have a character, got none", table_));
   const std::string wanted = lower(text);
   std::vector<std::int64_t> found;
   for (std::size_t row = 0; row < names_.size(); ++row) {

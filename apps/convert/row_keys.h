@@ -29,8 +29,8 @@ class RowKeys {
   std::int64_t row_of_key(const std::string& key) const;
 
   /// Returns the row whose name is this text, or else the only one whose name contains it. Upper
-  /// and lower case (of ASCII) are equal. Throws KeyError if there is none, ValueError listing the
-  /// first of several.
+  /// and lower case (of ASCII) are equal. Throws KeyError if there is none, ValueError for an empty
+  /// text, and one that lists the first of several.
   std::int64_t row_of_name(const std::string& text) const;
 
   /// Returns "" for a row that has no key of its own.

@@ -619,6 +619,7 @@ class Replica:
         training: Any = True,
         name: str | None = None,
         *,
+        mode_override: str | None = None,
         timeout: float = 0,
     ) -> None: ...
     def dequeue(self, *, timeout: float = 0) -> _Tree: ...

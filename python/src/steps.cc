@@ -252,11 +252,12 @@ Replica replica(nb::handle self, nb::handle index) {
 }
 
 void enqueue_replica(Replica& self, nb::handle features, nb::handle weights, nb::handle training,
-                     const Name& name, nb::handle timeout) {
+                     const Name& name, const Name& mode_override, nb::handle timeout) {
   const Batches read =
       read_batches(features, weights, self.engine().configuration().structure(), Features::kAll);
   const Batch& batch = read.only();
-  const EnqueueOptions options = enqueue_options(training, name, timeout);
+  EnqueueOptions options = enqueue_options(training, name, timeout);
+  options.mode_override = mode_override.value_or("");
   self.engine().run([&](Embedding&) { self.replica.enqueue(batch, options); });
 }
 
@@ -393,11 +394,11 @@ LookupToken(valid))")
 [(1, 4), (1, 4)])")
       .def("enqueue", enqueue_replica, nb::arg("features").none(), nb::arg("weights") = nb::none(),
            nb::arg("training").none() = true, nb::arg("name") = nb::none(), nb::kw_only(),
-           nb::arg("timeout") = 0,
+           nb::arg("mode_override") = nb::none(), nb::arg("timeout") = 0,
            R"(Enqueues this replica's batch; other replicas do so on their threads.
 
-features, weights, training, name, timeout: as for Embedding.enqueue, but for one replica. Raises what that
-raises.
+features, weights, training, name, mode_override, timeout: as for Embedding.enqueue, but for one replica.
+Raises what that raises.
 
 >>> table = embertable.TableConfig(8, 4, name="films")
 >>> embedding = embertable.Embedding(embertable.FeatureConfig(table), embertable.SGD(0.1), embertable.EngineStrategy(threads=1))

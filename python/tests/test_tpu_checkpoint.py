@@ -1,5 +1,7 @@
 """Checkpoint(model=..., embedding=...): everything in one commit, and what is missing said."""
 
+import math
+
 import numpy as np
 import pytest
 
@@ -268,6 +270,14 @@ def test_numbers_and_none_are_replaced_by_plain_values(tmp_path):
     checkpoint = tpu.Checkpoint(rate=1, best=None, nothing=3)
     checkpoint.restore(path)
     assert (checkpoint.rate, checkpoint.best, checkpoint.nothing) == (0.5, 2.0, None)
+
+
+def test_numbers_may_be_infinite_or_nan(tmp_path):
+    """As those of a scheduler that has not seen a loss yet."""
+    path = tpu.Checkpoint(best=math.inf, rates=(-math.inf, 1), worst=math.nan, step=2).save(tmp_path / "run")
+    checkpoint = tpu.Checkpoint(best=0.0, rates=(0.0, 0), worst=0.0, step=0)
+    checkpoint.restore(path).assert_consumed()
+    assert (checkpoint.best, checkpoint.rates, checkpoint.step) == (math.inf, (-math.inf, 1), 2) and math.isnan(checkpoint.worst)
 
 
 def id_map(*keys):

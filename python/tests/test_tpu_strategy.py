@@ -77,6 +77,30 @@ def test_replicas_enqueue_their_own_batches():
     assert [row.tolist() for row in on.run(step)] == USER_ROWS[4:6].tolist()
 
 
+def test_a_replicas_calls_take_what_they_take_outside_or_refuse_it():
+    on = strategy(replicas_per_host=2)
+    embedding = embedding_on(on)
+    refused = "must be None inside of a function that runs for one replica"
+
+    def step():
+        ids = {"user": np.array([tpu.get_replica_context().replica_id_in_sync_group + 4])}
+        for _ in range(2):  # a batch of another mode would lack its gradients here
+            embedding.enqueue(ids, mode_override="inference")
+            with pytest.raises(ValueError, match=f"out {refused}"):
+                embedding.dequeue({"user": np.zeros((1, 4), np.float32)})
+            rows = embedding.dequeue("the name of the operation")["user"]
+        embedding.enqueue(ids, training=False, mode_override="train")
+        gradients = embedding.dequeue()
+        with pytest.raises(ValueError, match=f"token {refused}"):
+            embedding.apply_gradients(gradients, token=token)
+        embedding.apply_gradients(gradients)
+        return rows[0]
+
+    _, token = embedding.look_up({"user": np.array([1])})
+    assert [row.tolist() for row in on.run(step)] == USER_ROWS[4:6].tolist()
+    assert embedding.step == 1
+
+
 def test_one_replica_is_called_as_it_is():
     on = strategy()
     thread = threading.current_thread()

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <chrono>
 #include <utility>
 
 #include "checkpoint/reader.h"
@@ -60,6 +61,16 @@ std::vector<std::int64_t> list_steps(FileSystem& files, const std::filesystem::p
   const auto found = files.stat(run);
   if (!found || !found->directory) return {};
   return list_steps(*files.open_directory(run));
+}
+
+bool seen_in_time(FunctionRef<bool()> is_there) {
+  constexpr auto kPatience = std::chrono::seconds(3);
+  const auto end = std::chrono::steady_clock::now() + kPatience;
+  while (!is_there()) {
+    if (std::chrono::steady_clock::now() >= end) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  return true;
 }
 
 void remove_leftovers(Directory& run) {

@@ -13,6 +13,7 @@
 
 #include "checkpoint/file.h"
 #include "embertable/checkpoint.h"
+#include "embertable/executor.h"
 
 namespace embertable::checkpoint {
 
@@ -77,6 +78,10 @@ const OpenRun& open_run(const CheckpointRun& run);
 /// `run` does not exist.
 std::vector<std::int64_t> list_steps(Directory& run);
 std::vector<std::int64_t> list_steps(FileSystem& files, const std::filesystem::path& run);
+
+/// Asks until something that another host has made is there, since file systems of a network may
+/// show it late. Returns false after 3 seconds.
+bool seen_in_time(FunctionRef<bool()> is_there);
 
 /// Removes what unfinished saves have left. Requires: nothing else saves to `run`. What cannot be
 /// removed stays, and so do the targets of links.

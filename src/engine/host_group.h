@@ -2,7 +2,6 @@
 
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "embertable/exchange.h"
 #include "embertable/executor.h"
@@ -49,9 +48,6 @@ class HostGroup {
 
   /// Returns what host 0 passes.
   std::string from_first(std::string_view stage, std::string_view text);
-
-  /// Returns what every host passes, by host. Requires: several().
-  std::vector<std::string> gather(std::string_view stage, std::string_view text);
 
  private:
   void compare_configurations();

@@ -1,10 +1,8 @@
 #include "engine/save.h"
 
 #include <algorithm>
-#include <chrono>
 #include <optional>
 #include <sstream>
-#include <thread>
 #include <vector>
 
 #include "base/byte_watch.h"
@@ -14,6 +12,7 @@
 #include "embertable/errors.h"
 #include "embertable/version.h"
 #include "engine/host_rows.h"
+#include "exchange/gather.h"
 
 namespace embertable::engine {
 namespace {
@@ -87,15 +86,15 @@ checkpoint::SavedFeature saved(const FeatureConfig& feature, const std::string& 
 /// Opens a directory that host 0 has made in a run.
 std::unique_ptr<checkpoint::Directory> find(const std::filesystem::path& run,
                                             const std::string& name) {
-  constexpr auto kPatience = std::chrono::seconds(3);  // file systems of a network may show it late
-  const auto end = std::chrono::steady_clock::now() + kPatience;
-  do {
+  std::unique_ptr<checkpoint::Directory> found;
+  const bool is_there = checkpoint::seen_in_time([&] {
     try {
-      if (auto found = checkpoint::local_files().open_directory(run)->open(name)) return found;
+      found = checkpoint::local_files().open_directory(run)->open(name);
     } catch (const IoError&) {  // the run itself is not here
     }
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
-  } while (std::chrono::steady_clock::now() < end);
+    return found != nullptr;
+  });
+  if (is_there) return found;
   throw IoError(run.string() + ": cannot open " + name +
                 ", which host 0 has made there: all hosts must share the file system of a run");
 }
@@ -195,7 +194,7 @@ std::filesystem::path save_tables(const Setup& setup, const Tables& tables, std:
     written = write_shards(directory, manifest_of(setup, step), tables);
   });
   std::vector<std::string> lines;
-  if (hosts.several()) lines = hosts.gather("save: files", lines_of(written));
+  if (hosts.several()) lines = gather(hosts.exchange(), "save: files", lines_of(written));
 
   std::string saved;
   hosts.together("save: commit", [&] {

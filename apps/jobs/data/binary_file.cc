@@ -1,5 +1,8 @@
 #include "apps/jobs/data/binary_file.h"
 
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,23 +16,51 @@ constexpr std::array<char, 16> kMagic = {'E', 'M', 'B', 'C', 'A', 'C', 'H', 'E',
 constexpr std::size_t kDigits = 32;
 constexpr std::size_t kCheckedBytes = 1 << 20;
 
+std::string name_until_complete(const std::string& path) { return path + ".new"; }
+
+/// True if an open file has this name, and no other writer has renamed or removed it.
+bool is_named(int descriptor, const std::string& path) {
+  struct stat held = {}, named = {};
+  return ::fstat(descriptor, &held) == 0 && ::lstat(path.c_str(), &named) == 0 &&
+         held.st_dev == named.st_dev && held.st_ino == named.st_ino;
+}
+
+/// Opens an empty file that stays locked until it is closed. Null if another holds it.
+StdFile open_locked(const std::string& path) {
+  const int descriptor = ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
+  if (descriptor < 0) return {nullptr, std::fclose};
+  StdFile file(::fdopen(descriptor, "wb"), std::fclose);
+  if (!file) ::close(descriptor);
+  if (file && (::flock(descriptor, LOCK_EX | LOCK_NB) != 0 || !is_named(descriptor, path) ||
+               ::ftruncate(descriptor, 0) != 0))
+    file.reset();
+  return file;
+}
+
 }  // namespace
 
 BinaryWriter::BinaryWriter(const std::string& path, const std::string& key)
-    : file_(std::fopen(path.c_str(), "wbx"), std::fclose) {
+    : path_(path), file_(open_locked(name_until_complete(path))), good_(file_ != nullptr) {
   put(kMagic);
   put(key);
 }
 
+BinaryWriter::~BinaryWriter() {
+  const std::string name = name_until_complete(path_);
+  if (file_ && is_named(::fileno(file_.get()), name)) ::unlink(name.c_str());
+}
+
 void BinaryWriter::bytes(std::span<const std::byte> bytes) {
+  if (!good_) return;
   hasher_.update(bytes);
-  good_ = good_ && file_ && std::fwrite(bytes.data(), 1, bytes.size(), file_.get()) == bytes.size();
+  good_ = std::fwrite(bytes.data(), 1, bytes.size(), file_.get()) == bytes.size();
 }
 
 bool BinaryWriter::finish() {
   const std::string digits = hasher_.hex();
   bytes(std::as_bytes(std::span(digits)));
-  return good_ && std::fflush(file_.get()) == 0 && fsync(fileno(file_.get())) == 0;
+  return good_ && std::fflush(file_.get()) == 0 && fsync(fileno(file_.get())) == 0 &&
+         std::rename(name_until_complete(path_).c_str(), path_.c_str()) == 0;
 }
 
 BinaryReader::BinaryReader(const std::string& path, const std::string& key)

@@ -18,12 +18,19 @@ namespace embertable::jobs {
 
 using StdFile = std::unique_ptr<std::FILE, int (*)(std::FILE*)>;
 
-/// Writes values to a file in this machine's representation and hashes it: file(a, b, ...), where a
-/// value is a number, a vector of numbers, a text or keys. Errors are kept until `finish`.
+/// Writes values in this machine's representation and hashes them: file(a, b, ...), where a value
+/// is a number, a vector of numbers, a text or keys. Until it is complete, the file is PATH.new,
+/// which one writer at a time holds locked; what a killed process left there is written over.
+/// Errors are kept until `finish`.
 class BinaryWriter {
  public:
-  /// `key` has kDigits digits, which the reader must give too. Requires: there is no such file.
+  /// `key` has kDigits digits, which the reader must give too.
   BinaryWriter(const std::string& path, const std::string& key);
+
+  /// Removes a file that is not complete.
+  ~BinaryWriter();
+  BinaryWriter(const BinaryWriter&) = delete;
+  BinaryWriter& operator=(const BinaryWriter&) = delete;
 
   template <class... Values>
   void operator()(const Values&... values) {
@@ -36,7 +43,8 @@ class BinaryWriter {
     put(static_cast<std::uint64_t>(elements.size()));
   }
 
-  /// Returns true if everything is on its way to the disk.
+  /// Gives the file its name. Returns false, and changes nothing, if not everything reached the
+  /// disk or another writer holds the file.
   bool finish();
 
  private:
@@ -58,9 +66,10 @@ class BinaryWriter {
   void put(const IdMap& keys) { put(keys.to_bytes()); }
   void put(const Vocabulary& keys) { put(keys.id_map()); }
 
-  StdFile file_;
+  const std::string path_;
+  StdFile file_;  ///< null: another writer holds it, or it cannot be made
   Hasher hasher_;
-  bool good_ = true;
+  bool good_;
 };
 
 /// Reads back what BinaryWriter wrote, by the same calls. Whether the file is whole is known before

@@ -2,10 +2,8 @@
 
 #include <fmt/format.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <filesystem>
 
 #include "base/hash.h"
@@ -34,21 +32,9 @@ DataCache::DataCache(const std::string& folder, const std::string& name,
   key_ = hash_hex(std::as_bytes(std::span(with_layout)));
 }
 
-std::string DataCache::begin() const {
+void DataCache::make_folder() const {
   std::error_code ignored;
   std::filesystem::create_directories(std::filesystem::path(path_).parent_path(), ignored);
-  static std::atomic<std::int64_t> counter = 0;  // runs on several threads may share a cache
-  std::string temporary = fmt::format("{}.{}-{}", path_, getpid(), ++counter);
-  std::filesystem::remove(temporary, ignored);
-  return temporary;
-}
-
-void DataCache::end(const std::string& temporary, bool whole) const {
-  std::error_code ignored;
-  if (whole)
-    std::filesystem::rename(temporary, path_, ignored);
-  else
-    std::filesystem::remove(temporary, ignored);
 }
 
 bool are_lists(std::span<const std::int64_t> splits, std::span<const std::int32_t> values,

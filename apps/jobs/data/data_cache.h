@@ -42,14 +42,18 @@ class DataCache {
     return std::nullopt;
   }
 
-  /// Writes the file under a temporary name until it is complete.
+  /// Writes the file under another name until it is complete. Where several runs write it at once,
+  /// the first of them does.
   template <class Value, class Fields>
   void write(Value& value, const Fields& fields) const {
     if (path_.empty()) return;
-    const std::string temporary = begin();
-    BinaryWriter file(temporary, key_);
-    fields(file, value);
-    end(temporary, file.finish());
+    try {
+      make_folder();
+      BinaryWriter file(path_, key_);
+      fields(file, value);
+      file.finish();
+    } catch (const std::exception&) {  // the bytes of keys need memory
+    }
   }
 
   /// Returns what the file has, or else what make() gives, which is then written to the file.
@@ -62,8 +66,7 @@ class DataCache {
   }
 
  private:
-  std::string begin() const;
-  void end(const std::string& temporary, bool whole) const;
+  void make_folder() const;
 
   std::string path_;
   std::string key_;  ///< hash of the contents

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <new>
 #include <span>
 #include <thread>
 
@@ -147,6 +148,53 @@ TEST_F(DataCacheTest, LeavesNothingButItself) {
        std::filesystem::directory_iterator(files_.path("cache")))
     ++files;
   EXPECT_EQ(files, 1u);
+}
+
+TEST_F(DataCacheTest, WhatAKilledProcessLeftIsWrittenOver) {
+  std::filesystem::create_directory(files_.path("cache"));
+  files_.write("cache/records.bin.new", std::string(1 << 20, 'x'));
+  read();
+  EXPECT_TRUE(is_cached());
+  EXPECT_FALSE(std::filesystem::exists(files_.path("cache/records.bin.new")));
+}
+
+/// Caches a number, with a call while it is written.
+class CacheOfANumber {
+ public:
+  CacheOfANumber(const TemporaryFiles& files, const std::string& contents)
+      : cache_(files.path("cache"), "number", contents) {}
+
+  template <class Within>
+  int get(int number, const Within& within) const {
+    return cache_.get<int>([=] { return number; },
+                           [&](auto& file, int& value) {
+                             file(value);
+                             within(file);
+                           },
+                           [](int) { return true; });
+  }
+  int get(int number) const {
+    return get(number, [](auto&) {});
+  }
+
+ private:
+  const DataCache cache_;
+};
+
+TEST_F(DataCacheTest, WithoutMemoryToWriteItDataAreNotKept) {
+  const CacheOfANumber cache(files_, "a");
+  EXPECT_EQ(cache.get(1, [](auto&) { throw std::bad_alloc(); }), 1);
+  EXPECT_TRUE(std::filesystem::is_empty(files_.path("cache")));
+  EXPECT_EQ(cache.get(2), 2);
+  EXPECT_EQ(cache.get(3), 2);
+}
+
+TEST_F(DataCacheTest, OfWritersAtOnceTheFirstKeepsItsData) {
+  const CacheOfANumber first(files_, "a"), second(files_, "b");
+  EXPECT_EQ(first.get(1, [&](auto&) { EXPECT_EQ(second.get(2), 2); }), 1);
+  EXPECT_EQ(first.get(3), 1);
+  EXPECT_EQ(second.get(4), 4);
+  EXPECT_EQ(second.get(5), 4);
 }
 
 TEST_F(DataCacheTest, WithoutAPlaceForItDataIsReadAllTheSame) {

@@ -23,10 +23,11 @@ class UserLines final : public NewHistories {
 
   bool read(std::int64_t most, NewUsers& users) override {
     users.clear();
-    while (held_ || reader_.next()) {
-      held_ = reader_.begins_line() && users.size() == most;
-      if (held_) break;
+    for (;;) {
       try {
+        if (!held_ && !reader_.next()) break;
+        held_ = reader_.begins_line() && users.size() == most;
+        if (held_) break;
         take(users);
       } catch (const BrokenRecord&) {
         leave_out(users);
@@ -44,11 +45,11 @@ class UserLines final : public NewHistories {
   void take(NewUsers& users) {
     if (reader_.begins_line()) {
       if (open_) users.end();
-      broken_ = open_ = false;
+      open_ = false;
       if (spec_.users.kind == KeyKind::kInteger) reader_.integer();
       users.begin(std::string(reader_.text()));
       open_ = true;
-    } else if (!broken_) {
+    } else {
       const std::optional<std::int64_t> row = items_.kind() == KeyKind::kInteger
                                                   ? items_.find(reader_.integer())
                                                   : items_.find(reader_.text());
@@ -62,18 +63,17 @@ class UserLines final : public NewHistories {
   /// Leaves out the rest of the line too. Called in a handler.
   void leave_out(NewUsers& users) {
     reader_.leave_out();
-    if (open_) users.take_back();
+    reader_.skip_line();
+    if (open_) reader_.begins_line() ? users.end() : users.take_back();
     open_ = false;
-    broken_ = true;
   }
 
   const HistoriesSpec& spec_;
   const IdMap& items_;
   const SkipBad skip_bad_;
   TokenReader reader_;
-  bool held_ = false;    ///< the reader's token begins the next user
-  bool open_ = false;    ///< a user is begun
-  bool broken_ = false;  ///< the rest of the line is left out
+  bool held_ = false;  ///< the reader's token begins the next user
+  bool open_ = false;  ///< a user is begun
 };
 
 /// Reads records of one event each, and groups them by user.

@@ -64,7 +64,7 @@ char separator_of(const std::string& path) {
                        kAnyNumber);
       read_some(reader, kTried, [] {});
       broken = reader.left_out().total();
-    } catch (const BrokenRecord&) {
+    } catch (const ValueError&) {  // the first line cannot be cut so
       continue;
     }
     const bool better = fields > 1 && (best_fields < 2 || broken < best_broken ||

@@ -188,8 +188,8 @@ std::string job_text(const SynthSpec& spec, const std::string& data) {
   std::string text = fmt::format(
       "# Made-up data: `best` in the .json file beside it is what no model can do better than.\n\n"
       "seed = 1\nmetrics = [\"auc\", \"logloss\"]\n\n"
-      "[data]\nfile = \"{}\"\nlabel = \"label\"\nrange = [0, 1]\n",
-      data);
+      "[data]\nfile = {}\nlabel = \"label\"\nrange = [0, 1]\n",
+      nlohmann::json(data).dump());
   if (!spec.commas) text += "field_separator = \"\\t\"\n";
   text += "\n";
   for (const SynthTable& table : spec.tables) text += ids_text(table);

@@ -139,6 +139,12 @@ TEST(Synth, TheJobBesideItComesNearTheBestLoss) {
   EXPECT_GT(value_of(trained.measures, "logloss"), best - 0.02);
 }
 
+TEST(Synth, AFileMayHaveAnyName) {
+  const TemporaryFiles files;
+  const SynthReport report = write_synth(small(100), files.path("a \"b\" \\c"));
+  EXPECT_EQ(read_job(report.job.string()).first_file, "a \"b\" \\c.tsv");
+}
+
 TEST(Synth, WritesCommasAndCompresses) {
   const TemporaryFiles files;
   const std::vector<Record> plain = records(write_synth(small(), files.path("a")).data, '\t');

@@ -14,6 +14,7 @@
 #include "checkpoint/run_directory.h"
 #include "checkpoint/use_opened.h"
 #include "embertable/errors.h"
+#include "exchange/gather.h"
 
 namespace embertable::jobs {
 
@@ -53,7 +54,7 @@ bool BestEpoch::has_step(std::int64_t step) const {
 void BestEpoch::keep(Trainer& trainer, const ModelSaver& saver, const Progress& progress) {
   const std::int64_t step = trainer.engine().step();
   bool is_kept = (!ranks_ || ranks_->is_first()) && has_step(step);
-  if (ranks_) is_kept = !ranks_->from_first("best epoch", is_kept ? "kept" : "").empty();
+  if (ranks_) is_kept = !from_first(*ranks_, "best epoch", is_kept ? "kept" : "").empty();
   if (is_kept) return;
   CheckpointRun run(directory_, trainer.strategy());
   saver.save(run, trainer.engine(), progress);

@@ -165,6 +165,19 @@ TEST_F(PredictItems, BrokenLinesAreNamedOrLeftOut) {
             "the number of items for each user must be 1 to 10000, got 0");
 }
 
+TEST_F(PredictItems, ATokenThatIsTooLongIsABrokenLine) {
+  run(tiny_chains());
+  const std::string token(17 << 20, '9');
+  files_.write("histories.txt",
+               "1 1003\n2 1003 " + token + " 1004\n3 1003\n" + token + " 1003\n4 1005\n");
+  Scores found;
+  const Prediction done = predicted("histories.txt", found, {.skip_bad = 2, .items = 1});
+  EXPECT_EQ(done.counts.left_out, 2);
+  ASSERT_EQ(found.lines.size(), 3u);
+  EXPECT_EQ(found.lines[1][0], "3");
+  EXPECT_EQ(found.lines[2][0], "4");
+}
+
 TEST_F(PredictItems, LongFilesAreReadInParts) {
   run(tiny_chains());
   std::string text;

@@ -16,6 +16,7 @@
 #include "checkpoint/json_text.h"
 #include "checkpoint/reader.h"
 #include "embertable/errors.h"
+#include "exchange/gather.h"
 
 namespace embertable::jobs {
 namespace {
@@ -115,8 +116,8 @@ std::shared_ptr<const checkpoint::Reader> open_step(const std::filesystem::path&
   };
   if (!ranks) return open(path);
   const auto first = ranks->is_first() ? open(path) : nullptr;
-  const std::string step = ranks->from_first("name of the saved step",
-                                             first ? first->directory().filename().string() : "");
+  const std::string step = from_first(*ranks, "name of the saved step",
+                                      first ? first->directory().filename().string() : "");
   return first ? first : open(path.filename() == step ? path : path / step);
 }
 

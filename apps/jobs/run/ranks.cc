@@ -6,30 +6,13 @@
 #include <chrono>
 #include <optional>
 #include <span>
-#include <sstream>
-#include <thread>
 #include <utility>
 
 #include "checkpoint/run_directory.h"
 #include "embertable/errors.h"
+#include "exchange/gather.h"
 
 namespace embertable::jobs {
-namespace {
-
-/// Returns the first line of `theirs` that differs from that of `ours`, and that line.
-std::pair<std::string, std::string> first_difference(const std::string& theirs,
-                                                     const std::string& ours) {
-  std::istringstream left(theirs), right(ours);
-  std::string one, other;
-  do {
-    if (!std::getline(left, one)) one = "nothing";
-    if (!std::getline(right, other)) other = "nothing";
-  } while (one == other && (left || right));
-  return {one, other};
-}
-
-}  // namespace
-
 Ranks::Ranks(std::shared_ptr<Exchange> exchange, std::function<bool()> stop)
     : exchange_(std::move(exchange)), stop_(std::move(stop)) {}
 
@@ -92,23 +75,8 @@ bool Ranks::tell(std::string_view error) noexcept {
   }
 }
 
-std::string Ranks::from_first(std::string_view what, std::string_view text) {
-  return gather(what, is_first() ? text : std::string_view())[0];
-}
-
-std::vector<std::string> Ranks::gather(std::string_view what, std::string_view text) {
-  const std::vector<ByteSpan> send(hosts(), std::as_bytes(std::span(text)));
-  std::vector<ByteSpan> received(send.size());
-  start(Channel::kStep, {what}, send);
-  finish(Channel::kStep, received);
-  std::vector<std::string> all;
-  for (const ByteSpan bytes : received)
-    all.emplace_back(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-  return all;
-}
-
 void Ranks::require_equal(const std::string& what, const std::string& lines) {
-  const std::vector<std::string> all = gather("comparison of the " + what, lines);
+  const std::vector<std::string> all = gather(*this, "comparison of the " + what, lines);
   for (std::size_t host = 1; host < all.size(); ++host) {
     if (all[host] == all[0]) continue;
     const auto [theirs, ours] = first_difference(all[host], all[0]);
@@ -118,17 +86,13 @@ void Ranks::require_equal(const std::string& what, const std::string& lines) {
 }
 
 void Ranks::require_shared(const std::filesystem::path& run) const {
-  constexpr auto kPatience = std::chrono::seconds(3);  // file systems of a network may show it late
-  const auto end = std::chrono::steady_clock::now() + kPatience;
-  while (!checkpoint::local_files().stat(run / checkpoint::kLockName)) {
-    if (std::chrono::steady_clock::now() >= end) {
-      throw IoError(fmt::format(
-          "'{}': cannot see the run directory that host 0 has opened there: all hosts must share "
-          "the file system of a run",
-          run.string()));
-    }
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
-  }
+  const bool is_there = checkpoint::seen_in_time(
+      [&] { return checkpoint::local_files().stat(run / checkpoint::kLockName).has_value(); });
+  if (is_there) return;
+  throw IoError(fmt::format(
+      "'{}': cannot see the run directory that host 0 has opened there: all hosts must share the "
+      "file system of a run",
+      run.string()));
 }
 
 std::shared_ptr<Exchange> find_others(const MpiOptions& options) {

@@ -7,7 +7,6 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "apps/jobs/spec/job.h"
 #include "embertable/errors.h"
@@ -57,12 +56,6 @@ class Ranks final : public Exchange {
       throw;
     }
   }
-
-  /// Returns what host 0 passes.
-  std::string from_first(std::string_view what, std::string_view text);
-
-  /// Returns what every host passes, by host.
-  std::vector<std::string> gather(std::string_view what, std::string_view text);
 
   /// Throws ValueError on all hosts unless their lines are equal, naming the first host that
   /// differs from host 0 and its first line that does. `what`: "job" or "data".

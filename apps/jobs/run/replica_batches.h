@@ -12,7 +12,7 @@ namespace embertable::jobs {
 
 /// The ids of one step in the form that the engine takes. A step is cut contiguously: with R
 /// replicas of B samples each, replica r gets samples [r * B, (r + 1) * B), so that in a smaller
-/// step the last replicas get fewer or none. Memory is reused: after the first steps `fill`
+/// step the last replicas get fewer or none. Memory is reused: after the first steps `cut`
 /// allocates nothing.
 class ReplicaBatches {
  public:

@@ -125,6 +125,23 @@ TEST_F(Schedule, PatienceNeedsSamplesToMeasure) {
             "schedule.patience must be 0 where the validation part has no samples, got 3");
 }
 
+TEST_F(Schedule, NamesAreReadBeforeTheFirstEpochAlone) {
+  struct NoNames final : TrainObserver {
+    explicit NoNames(const TemporaryFiles& files) : files_(files) {}
+    void started(const StartReport&) override { std::filesystem::remove(files_.path("names.csv")); }
+    void finished_epoch(const EpochReport& epoch) override { best += epoch.best; }
+    const TemporaryFiles& files_;
+    int best = 0;
+  };
+  for (const std::string out : {"", "out"}) {
+    write_tiny_data(files_);
+    NoNames watch(files_);
+    train_in(files_, tiny_job(overfitting_),
+             {.out = out.empty() ? "" : files_.path(out), .threads = 1}, watch);
+    EXPECT_GT(watch.best, 1) << out;
+  }
+}
+
 TEST_F(Schedule, ARunEndsWhenItNoLongerImproves) {
   RateWatch watch;
   const TrainReport report = run(overfitting_, watch);

@@ -109,7 +109,8 @@ std::string drawn(const SweptKey& key, std::uint64_t bits) {
   const double above = integers ? high + 1 : high;
   const double value =
       low > 0 ? low * math::exp(share * math::log(above / low)) : low + share * (above - low);
-  if (integers) return fmt::format("{}", static_cast<std::int64_t>(std::floor(value)));
+  if (integers)
+    return fmt::format("{}", static_cast<std::int64_t>(std::min(high, std::floor(value))));
   return fmt::format("{:.4g}", value);
 }
 
@@ -387,17 +388,17 @@ class Sweep {
     };
     std::exception_ptr error;
     while (!running.empty() || (!waiting_.empty() && !stops_ && most > 0)) {
-      while (!stops_ && !waiting_.empty() && most > 0 && std::ssize(running) < at_once_ &&
-             (running.empty() || fits(waiting_.front()))) {
-        start(waiting_.front());
-        waiting_.pop_front();
-        --most;
-      }
-      {
-        std::unique_lock lock(mutex);
-        changed.wait_for(lock, std::chrono::milliseconds(50), [&] { return !done.empty(); });
-      }
       try {
+        while (!stops_ && !waiting_.empty() && most > 0 && std::ssize(running) < at_once_ &&
+               (running.empty() || fits(waiting_.front()))) {
+          start(waiting_.front());
+          waiting_.pop_front();
+          --most;
+        }
+        {
+          std::unique_lock lock(mutex);
+          changed.wait_for(lock, std::chrono::milliseconds(50), [&] { return !done.empty(); });
+        }
         collect();
         asked_to_stop();
       } catch (...) {  // the threads that train must end before what they use does
@@ -518,6 +519,10 @@ SweptKey SweptKey::parse(const std::string& text) {
       if (!(*first < *last))
         throw ValueError(fmt::format("{}: a range must rise, got {}..{}", key.key, low, high));
       key.range = {*first, *last, is_integer(low) && is_integer(high)};
+      if (key.range->integers && (*first <= -0x1p63 || *last >= 0x1p63))
+        throw ValueError(
+            fmt::format("{}: whole numbers of a range must be between -2^63 and 2^63, got {}..{}",
+                        key.key, low, high));
       return key;
     }
   }

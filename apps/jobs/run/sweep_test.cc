@@ -3,11 +3,14 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <pthread.h>
 
 #include <atomic>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <set>
+#include <system_error>
 
 #include "apps/jobs/run/digest.h"
 #include "embertable/errors.h"
@@ -52,6 +55,9 @@ TEST(SweptKey, SaysWhichRuleIsBroken) {
   EXPECT_THAT(refused_key("a=1,,2"), HasSubstr("a: values must be different and not empty"));
   EXPECT_THAT(refused_key("a=1,1"), HasSubstr("a: values must be different"));
   EXPECT_EQ(refused_key("a=2..1"), "a: a range must rise, got 2..1");
+  EXPECT_EQ(refused_key("a=1..99999999999999999999"),
+            "a: whole numbers of a range must be between -2^63 and 2^63, got "
+            "1..99999999999999999999");
 }
 
 TEST(Grid, HasEveryCombinationOnce) {
@@ -99,7 +105,7 @@ TEST(RandomSettings, AreEvenOnALogarithmicScale) {
     EXPECT_THAT(std::stod(one[0].second), AllOf(testing::Ge(-1.5), testing::Le(0.5)));
 }
 
-struct SweepWatch final : SweepObserver {
+struct SweepWatch : SweepObserver {
   void started(const Job&, std::int64_t all, std::int64_t before) override {
     runs = all;
     finished = before;
@@ -273,6 +279,47 @@ TEST_F(Sweep, SettingsThatAreNoJobsAreRefusedBeforeAnyIsTrained) {
   files_.write("sweep/other.txt", "mine");
   EXPECT_THAT(refusal<ValueError>(files_.path(), [&] { run({"seed=1"}, {.overwrite = true}); }),
               HasSubstr("or that of a sweep, got 'sweep' with 'other.txt'"));
+}
+
+/// While this lives, no thread can be started: each would need more memory than there is.
+class NoMoreThreads {
+ public:
+  NoMoreThreads() {
+    pthread_getattr_default_np(&before_);
+    pthread_attr_t changed;
+    pthread_getattr_default_np(&changed);
+    pthread_attr_setstacksize(&changed, std::size_t{1} << 60);
+    pthread_setattr_default_np(&changed);
+    pthread_attr_destroy(&changed);
+  }
+  ~NoMoreThreads() {
+    pthread_setattr_default_np(&before_);
+    pthread_attr_destroy(&before_);
+  }
+  NoMoreThreads(const NoMoreThreads&) = delete;
+  NoMoreThreads& operator=(const NoMoreThreads&) = delete;
+
+ private:
+  pthread_attr_t before_;
+};
+
+TEST_F(Sweep, WhereAThreadCannotBeStartedTheResultsSoFarStay) {
+  struct NoneAfterTwoRuns final : SweepWatch {
+    void ran(const SweptRun& run) override {
+      SweepWatch::ran(run);
+      if (ran_.size() == 2) no_more.emplace();  // one run still trains
+    }
+    std::optional<NoMoreThreads> no_more;
+  };
+  {
+    NoneAfterTwoRuns watch;
+    EXPECT_THROW(run({"schedule.epochs=1,1000000,2,3"}, {.threads = 2, .runs_at_once = 2}, watch),
+                 std::system_error);
+    EXPECT_THAT(watch.ran_, SizeIs(2));
+  }
+  SweepWatch watch;
+  run({"schedule.epochs=1,2,3"}, {.resume = true, .threads = 2}, watch);
+  EXPECT_EQ(watch.finished, 2);
 }
 
 TEST_F(Sweep, TestsNothingUnlessItShall) {

@@ -21,6 +21,7 @@
 #include "checkpoint/use_opened.h"
 #include "embertable/errors.h"
 #include "embertable/version.h"
+#include "exchange/gather.h"
 
 namespace embertable::jobs {
 namespace {
@@ -83,7 +84,7 @@ bool is_to_resume(const CheckpointRun& out, const Job& job, const TrainOptions& 
 std::optional<SavedRun> find_run(const CheckpointRun& out, const Job& job,
                                  const TrainOptions& options, Ranks* ranks) {
   bool resumes = (!ranks || ranks->is_first()) && is_to_resume(out, job, options);
-  if (ranks) resumes = !ranks->from_first("run to resume", resumes ? "yes" : "").empty();
+  if (ranks) resumes = !from_first(*ranks, "run to resume", resumes ? "yes" : "").empty();
   if (!resumes) return {};
   SavedRun saved = read_saved_run(out.directory(), ranks);
   check_same_job(saved, job);
@@ -159,7 +160,7 @@ class Run {
     }
     executor_ = options.executor ? options.executor : make_executor(options.threads);
     trainer_.emplace(job_, *model_, executor_, ranks_);
-    if (out_) saver_.emplace(job_, *model_, data_options());
+    if (out_ || job.schedule.patience > 0) saver_.emplace(job_, *model_, data_options());
     check_share(options.skip_bad, left_out());
     if (options.overwrite && is_first()) remove_run(*out_);
     if (job.schedule.patience > 0) best_.emplace(options.out, found_.has_value(), ranks_.get());
@@ -211,7 +212,7 @@ class Run {
     std::vector<double> seconds;
     const double mine = trainer_->times().waited;
     for (const std::string& bytes :
-         ranks_->gather("times", {reinterpret_cast<const char*>(&mine), sizeof mine}))
+         gather(*ranks_, "times", {reinterpret_cast<const char*>(&mine), sizeof mine}))
       std::memcpy(&seconds.emplace_back(), bytes.data(), sizeof mine);
     return seconds;
   }
@@ -374,7 +375,7 @@ class Run {
     if (!is_new_best(measure, progress_)) return false;
     progress_.best_epoch = progress_.epochs;
     progress_.best = measure.value;
-    best_->keep(*trainer_, ModelSaver(job_, *model_, data_options()), progress_);
+    best_->keep(*trainer_, *saver_, progress_);
     return true;
   }
 
@@ -411,7 +412,7 @@ class Run {
   std::unique_ptr<Model> model_;
   std::shared_ptr<Executor> executor_;
   std::optional<Trainer> trainer_;
-  std::optional<ModelSaver> saver_;
+  std::optional<ModelSaver> saver_;  ///< empty if neither steps nor best epochs are saved
   std::optional<BestEpoch> best_;
   Progress progress_;
   std::int64_t epoch_samples_ = 0;  ///< samples of the current epoch

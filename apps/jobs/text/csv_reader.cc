@@ -97,7 +97,6 @@ std::vector<std::string> CsvReader::read_header() {
   return names;
 }
 
-/// Returns an index from 0.
 /// Returns the index of a column, by its name or its number; empty if there is none.
 std::optional<std::size_t> CsvReader::find_column(const std::string& column) const {
   const auto found = std::find(header_.begin(), header_.end(), column);

@@ -1,6 +1,8 @@
 """Checkpoints of an embedding and of what is trained beside it, in one commit."""
 
 import importlib
+import json
+import math
 import os
 import types
 from collections.abc import Callable, Iterator
@@ -361,19 +363,24 @@ class Checkpoint:
         engine = self._the_engine()
         if isinstance(engine, ServingEmbedding):
             raise TypeError(f"'{self._engine}' must be an embedding that is trained, got {type(engine).__name__}")
-        plain, tensors, maps = {}, {}, {}
+        plain: dict[str, Any] = {}
+        special: dict[str, Any] = {}
+        tensors, maps = {}, {}
         for place in self._find()[0]:
             value = place.read()
             if isinstance(value, IdMap):
                 maps[place.path] = value
             elif isinstance(value, (*_PLAIN, list)):
-                plain[place.path] = value
+                (plain if _is_finite(value) else special)[place.path] = value
             else:
                 tensors[place.path] = np.asarray(value)
         if maps and engine is None:
             raise TypeError(f"'{next(iter(maps))}': an IdMap is saved with an embedding, of which the checkpoint has none; keep its "
                             "`to_bytes()` in a file of your own, or name the embedding")
-        state = CallerState({"checkpoint": {"save_counter": self.save_counter + 1, "values": plain}}, tensors)
+        header: dict[str, Any] = {"save_counter": self.save_counter + 1, "values": plain}
+        if special:  # JSON has no text for these numbers, which json writes and reads in its own
+            header["not_finite"] = json.dumps(special)
+        state = CallerState({"checkpoint": header}, tensors)
         if engine is not None:
             directory = engine.save(file_prefix, state, maps)
         else:
@@ -391,7 +398,7 @@ class Checkpoint:
         save_path = find_checkpoint(save_path)  # a run may be saved to meanwhile
         state = read_saved_state(save_path)
         header = (state.caller.json or {}).get("checkpoint", {}) if isinstance(state.caller.json, dict) else {}
-        saved: dict[str, Any] = {**header.get("values", {}), **state.caller.tensors}
+        saved: dict[str, Any] = {**header.get("values", {}), **json.loads(header.get("not_finite", "{}")), **state.caller.tensors}
         saved.pop("save_counter", None)
         places, wholes = self._find()
         engine, report = self._the_engine(), None
@@ -443,6 +450,10 @@ class Checkpoint:
         from .. import CheckpointRun
         with CheckpointRun(run) as opened:
             return max(opened.steps(), default=0) + 1
+
+
+def _is_finite(value: Any) -> bool:
+    return all(math.isfinite(part) for part in (value if isinstance(value, list) else [value]) if isinstance(part, float))
 
 
 def _kind(value: Any) -> str:

@@ -68,8 +68,9 @@ class TPUEmbedding(Embedding):
         a value for each, and everything else is for all. Inside of `TPUStrategy.run` it is for the replica alone.
 
         weights: None, or the same containers, with None at leaves; training: gradients will follow; device: a core's name, as
-        in "/job:worker/replica:0/task:1/device:TPU:0" or "TPU:1", whose batch this is alone; name: labels the batch in
-        messages; timeout: seconds to wait for another thread to make room in a full queue. The first call builds. Raises
+        in "/job:worker/replica:0/task:1/device:TPU:0" or "TPU:1", whose batch this is alone, which `run` does not take; name:
+        labels the batch in messages; mode_override: "train", "training" or "unspecified", or "inference", instead of training;
+        timeout: seconds to wait for another thread to make room in a full queue. The first call builds. Raises
         RuntimeError if the object is plain or the queue is full; ValueError, TypeError or embertable.DataError naming feature,
         position, value and rule.
 
@@ -87,13 +88,14 @@ class TPUEmbedding(Embedding):
             elif device is not None:
                 raise ValueError("device must be None inside of a function that runs for one replica")
             else:
-                own.enqueue(features, weights, training, name, timeout=timeout)
+                own.enqueue(features, weights, training, name, mode_override=mode_override, timeout=timeout)
 
     def dequeue(self, out: Any = None, name: str | None = None, *, timeout: float = 0) -> Any:
         """Looks up the oldest batch: arrays of shape S + [dim] in the containers of feature_config, for several replicas a
-        PerReplica of them, inside of `TPUStrategy.run` those of the replica. A text as first argument is the name of the
-        operation, which has no effect. timeout: seconds to wait for another thread's batch. Raises RuntimeError if the object is
-        plain, nothing is enqueued, or the batch before lacks its gradients.
+        PerReplica of them, inside of `TPUStrategy.run` those of the replica. out: arrays of the same form to write to instead,
+        outside of a `run` for several replicas; a text is the name of the operation, which has no effect. timeout: seconds to
+        wait for another thread's batch. Raises RuntimeError if the object is plain, nothing is enqueued, or the batch before
+        lacks its gradients.
 
         >>> with tpu.TPUStrategy(threads=1).scope():
         ...     embedding = tpu.TPUEmbedding(tpu.FeatureConfig(tpu.TableConfig(8, 4)), tpu.SGD(0.1))
@@ -101,15 +103,19 @@ class TPUEmbedding(Embedding):
         >>> embedding.dequeue().shape
         (2, 4)
         """
+        if isinstance(out, str):
+            out = None
         own = self._own_replica()
-        if own is not None:
-            return own.dequeue(timeout=timeout)
-        return super().dequeue(None if isinstance(out, str) else out, timeout=timeout)
+        if own is None:
+            return super().dequeue(out, timeout=timeout)
+        if out is not None:
+            raise ValueError("out must be None inside of a function that runs for one replica")
+        return own.dequeue(timeout=timeout)
 
     def apply_gradients(self, gradients: Any, name: Any = None, *, token: LookupToken | None = None) -> None:  # type: ignore[override]
         """Applies one gradient for each activation (None: zeros) of the oldest dequeued training batch, in the same
-        containers. `name` has no effect. Raises RuntimeError if no batch awaits its gradients, ValueError or TypeError naming
-        feature and rule.
+        containers. `name` has no effect. token: of `look_up`, whose batch it is instead, outside of a `run` for several
+        replicas. Raises RuntimeError if no batch awaits its gradients, ValueError or TypeError naming feature and rule.
 
         >>> with tpu.TPUStrategy(threads=1).scope():
         ...     embedding = tpu.TPUEmbedding(tpu.FeatureConfig(tpu.TableConfig(8, 4)), tpu.SGD(0.1))
@@ -119,10 +125,12 @@ class TPUEmbedding(Embedding):
         1
         """
         own = self._own_replica()
-        if own is not None:
-            own.apply_gradients(gradients)
-        else:
+        if own is None:
             super().apply_gradients(gradients, token)
+        elif token is not None:
+            raise ValueError("token must be None inside of a function that runs for one replica")
+        else:
+            own.apply_gradients(gradients)
 
     @property
     def embedding_tables(self) -> Any:

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "embertable/exchange.h"
+
+namespace embertable {
+
+/// Returns the text that every host passes, by host. All hosts call together; `what` names the
+/// texts in errors.
+std::vector<std::string> gather(Exchange& exchange, std::string_view what, std::string_view text);
+
+/// Returns the text that host 0 passes. All hosts call together.
+std::string from_first(Exchange& exchange, std::string_view what, std::string_view text);
+
+/// Returns the first line in which two texts differ, of each; "nothing" for one that has ended.
+std::pair<std::string, std::string> first_difference(const std::string& left,
+                                                     const std::string& right);
+
+}  // namespace embertable
