@@ -12,9 +12,11 @@ class NoThreads {
  public:
   NoThreads() {
     pthread_getattr_default_np(&before_);
-    pthread_attr_t asking = before_;
-    pthread_attr_setstacksize(&asking, std::size_t{1} << 60);
-    pthread_setattr_default_np(&asking);
+    pthread_attr_t changed;
+    pthread_getattr_default_np(&changed);
+    pthread_attr_setstacksize(&changed, std::size_t{1} << 60);
+    pthread_setattr_default_np(&changed);
+    pthread_attr_destroy(&changed);
   }
   ~NoThreads() {
     pthread_setattr_default_np(&before_);

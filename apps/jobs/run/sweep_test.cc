@@ -3,7 +3,6 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <pthread.h>
 
 #include <atomic>
 #include <filesystem>
@@ -14,6 +13,7 @@
 
 #include "apps/jobs/run/digest.h"
 #include "embertable/errors.h"
+#include "testing/no_threads.h"
 #include "testing/tiny_job.h"
 #include "testing/training_run.h"
 
@@ -281,35 +281,13 @@ TEST_F(Sweep, SettingsThatAreNoJobsAreRefusedBeforeAnyIsTrained) {
               HasSubstr("or that of a sweep, got 'sweep' with 'other.txt'"));
 }
 
-/// While this lives, no thread can be started: each would need more memory than there is.
-class NoMoreThreads {
- public:
-  NoMoreThreads() {
-    pthread_getattr_default_np(&before_);
-    pthread_attr_t changed;
-    pthread_getattr_default_np(&changed);
-    pthread_attr_setstacksize(&changed, std::size_t{1} << 60);
-    pthread_setattr_default_np(&changed);
-    pthread_attr_destroy(&changed);
-  }
-  ~NoMoreThreads() {
-    pthread_setattr_default_np(&before_);
-    pthread_attr_destroy(&before_);
-  }
-  NoMoreThreads(const NoMoreThreads&) = delete;
-  NoMoreThreads& operator=(const NoMoreThreads&) = delete;
-
- private:
-  pthread_attr_t before_;
-};
-
 TEST_F(Sweep, WhereAThreadCannotBeStartedTheResultsSoFarStay) {
   struct NoneAfterTwoRuns final : SweepWatch {
     void ran(const SweptRun& run) override {
       SweepWatch::ran(run);
       if (ran_.size() == 2) no_more.emplace();  // one run still trains
     }
-    std::optional<NoMoreThreads> no_more;
+    std::optional<NoThreads> no_more;
   };
   {
     NoneAfterTwoRuns watch;
