@@ -353,13 +353,14 @@ struct RestoreReport {
 /// at once, on whichever thread the engine runs the function. Nor must it wait for another thread
 /// that makes one, which may wait for the function in turn.
 ///
-/// A pending update is part of the tables: every call except a training batch's dequeue sees it
-/// done. An update that is still pending at the end of the engine is lost with its tables.
+/// A pending update is part of the tables: every call except a training batch's dequeue, and a
+/// restore of every variable, sees it done. An update that is still pending at the end of the
+/// engine is lost with its tables.
 ///
-/// A call that throws leaves the object as it was, except that an executor or rule of the caller
-/// that throws in the middle of an update, or a disk error in the middle of a restore, leaves it
-/// failed: every later step throws StateError saying so, until a restore succeeds. Source: TF
-/// tpu_embedding_v2.py, TPUEmbedding.
+/// A call that throws leaves the object as it was, and the same gradients may be given again,
+/// except that an executor or rule of the caller that throws while rows change, or a disk error in
+/// the middle of a restore, leaves it failed: every later step throws StateError saying so, until a
+/// restore succeeds. Source: TF tpu_embedding_v2.py, TPUEmbedding.
 class EMBERTABLE_API Embedding {
  public:
   /// Resolves tables, names and optimizers from copies of the configuration. Throws ValueError for
@@ -526,14 +527,16 @@ class EMBERTABLE_API Embedding {
   ///
   /// If not built, tables are created at once, initializers run only for what is not read, and
   /// `build` uses them. If built, everything is checked before the first row changes. Batches in
-  /// the queues and tokens stay valid and see the new rows; a pending update is flushed first. On a
-  /// failed engine a restore of every variable repairs it; this drops a pending update and training
-  /// batches that lack their gradients.
+  /// the queues and tokens stay valid and see the new rows. A restore of every variable, with its
+  /// step, drops a pending update; any other flushes it first. On a failed engine a restore of
+  /// every variable repairs it; there, and where an update could not be prepared, it also drops
+  /// training batches that lack their gradients.
   ///
-  /// Throws StateError while a dequeued training batch lacks its gradients, or on a failed engine
-  /// for less than every variable; KeyError for a selected table that engine or checkpoint lacks;
-  /// ValueError naming all tables that do not fit, or if nothing is in common; IoError; DataLoss
-  /// naming file and block. The engine becomes failed only if reading fails after all was checked.
+  /// Throws StateError while a dequeued training batch lacks its gradients otherwise, or on a
+  /// failed engine for less than every variable; KeyError for a selected table that engine or
+  /// checkpoint lacks; ValueError naming all tables that do not fit, or if nothing is in common;
+  /// IoError; DataLoss naming file and block. The engine becomes failed only if reading fails after
+  /// all was checked.
   RestoreReport restore(const std::filesystem::path& path, const RestoreOptions& options = {});
 
   /// Returns one hash of all tables and slots, 32 hexadecimal digits, the same that

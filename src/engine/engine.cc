@@ -263,10 +263,10 @@ RestoreReport Engine::restore(const checkpoint::StepSource& source, const Restor
   const std::lock_guard no_step(runner.stepping());
   const std::lock_guard no_build(store.building());
   setup.group->meet();
-  const bool failed = !progress.failure().empty();
+  const bool failed = !progress.failure().empty(), refused = runner.was_refused();
   setup.group->together("restore", [&] {
     if (store.built()) store.own();
-    if (!failed) schedule.require_no_gradients_outstanding("restore");
+    if (!failed && !refused) schedule.require_no_gradients_outstanding("restore");
   });
   // Hosts that gave up on each other cannot meet again.
   std::unique_ptr<HostTeam> hosts;
@@ -275,12 +275,15 @@ RestoreReport Engine::restore(const checkpoint::StepSource& source, const Restor
                             [&](bool all) {
                               // What is overwritten need not be updated, and an update that cannot
                               // be prepared must not stand in the way.
-                              if (!failed && all && options.tables.empty())
+                              if (!failed && all && options.tables.empty()) {
+                                if (refused) schedule.drop_dequeued();
                                 runner.drop_pending();
-                              else if (!failed)
+                              } else if (!failed) {
+                                schedule.require_no_gradients_outstanding("restore");
                                 runner.flush();
-                              else if (setup.accelerated() && store.built())
+                              } else if (setup.accelerated() && store.built()) {
                                 hosts = runner.make_hosts(store.own());
+                              }
                             },
                         .recovered = [&] { runner.recover(std::move(hosts)); }});
 }

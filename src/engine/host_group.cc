@@ -4,6 +4,7 @@
 #include "exchange/gather.h"
 
 namespace embertable::engine {
+
 void HostGroup::meet() {
   if (several() && !met_) compare_configurations();
 }

@@ -18,7 +18,7 @@ StepRunner::StepRunner(const Setup& setup, TableStore& store, Schedule& schedule
       store_(store),
       schedule_(schedule),
       progress_(progress),
-      steps_(std::make_shared<Steps>(setup.executor)),
+      steps_(std::make_shared<StepLock>(setup.executor)),
       shares_(setup.hosts * setup.assembly.tables.size()) {
   statistics_.tables.resize(setup.assembly.tables.size());  // so that adding up cannot fail
 }
@@ -218,6 +218,7 @@ void StepRunner::flush() {
 }
 
 void StepRunner::drop_pending() {
+  refused_ = false;
   if (pending_) schedule_.give_back(std::exchange(pending_, nullptr));
 }
 
@@ -226,7 +227,9 @@ void StepRunner::update(Step& step) {
   const std::int64_t number = progress_.updates() + 1;
   summed_step_ = 0;
   // An error of this part has changed no row: the same gradients may be given again.
+  refused_ = true;
   hosts_->run([&](Host& host) { host.prepare_update(step, step.rates, number); });
+  refused_ = false;
   progress_.fail_if_thrown([&] { hosts_->run([&](Host& host) { host.update(); }); });
   progress_.count_update();
   summed_step_ = number;

@@ -38,7 +38,7 @@ class StepRunner {
 
   /// The step lock of any engine.
   ReentrancyGuard& stepping() const { return steps_->lock(); }
-  const std::shared_ptr<Steps>& steps() const noexcept { return steps_; }
+  const std::shared_ptr<StepLock>& steps() const noexcept { return steps_; }
 
   /// `tables` are borrowed.
   std::unique_ptr<HostTeam> make_hosts(const Tables& tables);
@@ -62,6 +62,9 @@ class StepRunner {
   /// Runs the pending update, if there is one, or drops it.
   void flush();
   void drop_pending();
+
+  /// Whether the last update could not be prepared: its batch may never get gradients.
+  bool was_refused() const noexcept { return refused_; }
 
   /// After a restore of failed tables: drops the dequeued batches without gradients and the pending
   /// update.
@@ -100,10 +103,11 @@ class StepRunner {
   TableStore& store_;
   Schedule& schedule_;
   Progress& progress_;
-  const std::shared_ptr<Steps> steps_;
+  const std::shared_ptr<StepLock> steps_;
   std::vector<NamedShares> shares_;  ///< by host of this process and table; outlives hosts
   std::unique_ptr<HostTeam> hosts_;
-  Step* pending_ = nullptr;       ///< its update waits for the next forward
+  Step* pending_ = nullptr;  ///< its update waits for the next forward
+  bool refused_ = false;
   std::int64_t summed_step_ = 0;  ///< number of this object's last update; 0: none yet
   StepStatistics statistics_;
   const Step* looked_up_ = nullptr;            ///< the step that the statistics count

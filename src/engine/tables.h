@@ -39,9 +39,9 @@ inline TableView view_of(const RowBlock& rows) noexcept {
 
 /// The lock of an engine's steps, and how another engine of its strategy, which may outlive it,
 /// runs its pending update.
-class Steps {
+class StepLock {
  public:
-  explicit Steps(std::shared_ptr<Executor> executor)
+  explicit StepLock(std::shared_ptr<Executor> executor)
       : executor_(std::move(executor)), lock_(*executor_) {}
 
   ReentrancyGuard& lock() noexcept { return lock_; }
@@ -113,8 +113,8 @@ class Tables {
   ShardedVariable view(const Variable& variable, bool assignable,
                        std::shared_ptr<Executor> executor) const;
 
-  /// The steps that update these tables; set when their engine is built.
-  std::shared_ptr<Steps> steps;
+  /// Null until the engine of these tables is built.
+  std::shared_ptr<StepLock> steps;
 
   /// Frees all rows that no view keeps; afterwards there are no tables.
   void drop() noexcept {

@@ -8,11 +8,11 @@
 
 namespace embertable::input {
 
-/// Reads the entries of a ragged feature by their splits. Part of a FeatureReader, which says who
-/// borrows what, and how rows become output rows.
+/// Reads the entries of a ragged feature by their splits. Borrows what FeatureReader borrows, which
+/// says how rows become output rows.
 class RaggedReader {
  public:
-  /// Returns S of the batch. Throws as Refusal.
+  /// Returns S of the batch. Throws ValueError or DataError, see Refusal.
   Shape start(const RaggedIds& ids, const Refusal& refuse);
 
   /// Whether each output row takes one id at most because the shape says so. Weights are then not
@@ -40,8 +40,8 @@ class RaggedReader {
   void note_fall(const Int* splits, std::int64_t rows, EntryTile& tile) const noexcept;
 
   IntegerSpan splits_;
-  std::int64_t sequence_ =
-      0;  ///< output rows of one row of ids; 0: its entries are combined in one
+  /// Output rows of one row of ids; 0: its entries are combined in one.
+  std::int64_t sequence_ = 0;
   bool single_ids_ = false;
 };
 

@@ -12,10 +12,10 @@
 namespace embertable::input {
 
 /// Reads the entries of a sparse feature by their coordinates: tile by tile if they are in
-/// canonical order, else all at once. Part of a FeatureReader, which says who borrows what.
+/// canonical order, else all at once. Borrows what FeatureReader borrows.
 class SparseReader {
  public:
-  /// Returns S of the batch. Throws as Refusal.
+  /// Returns S of the batch. Throws ValueError or DataError, see Refusal.
   Shape start(const SparseIds& ids, const Refusal& refuse);
 
   /// Reads the entries of a tile if they are in order.

@@ -139,6 +139,11 @@ TEST(EmbeddingLookup, TakesAnyNormThatADoubleHolds) {
   for (const double most : {3.1e38, 1e39, 1e300}) EXPECT_EQ(limited(most), whole) << most;
   EXPECT_EQ(limited(1e38), (Floats{0, 0, 4, 4, 1e38f, 0}));
   for (const double least : {1e-50, 5e-324}) EXPECT_EQ(limited(least), Floats(6, 0)) << least;
+  const Tensor tiny = floats({1e-31f, 1e-25f, 1e-20f, 3e-38f}, {4, 1});
+  EXPECT_EQ(floats_of(embedding_lookup(tiny, ints({0, 3}), {.max_norm = 1e-30})),
+            (Floats{1e-31f, 3e-38f}));
+  EXPECT_EQ(floats_of(embedding_lookup(tiny, ints({1, 2}), {.max_norm = 1e-26})),
+            (Floats{1e-26f, 1e-26f}));
   const double greatest = std::numeric_limits<double>::max();
   const Tensor doubles = Tensor::of<double>({4, 1e300, 0}, {3, 1});
   EXPECT_EQ(elements<double>(embedding_lookup(doubles, ints({0, 1, 2}), {.max_norm = greatest})),

@@ -1,6 +1,7 @@
 #include "variable/lookup_rows.h"
 
 #include <cmath>
+#include <limits>
 #include <string>
 #include <type_traits>
 
@@ -83,10 +84,13 @@ void limit_norm(T* row, std::int64_t width, double max_norm) {
   const Number norm = std::sqrt(sum_of_squares<Number>(row, width));
   const Number divisor = norm <= most ? most : norm;  // NaN stays NaN
   if constexpr (!std::is_same_v<Number, long double>) {
-    // The norms may be beyond this type's range, and so may products, which are at most norm *
-    // most.
+    // The norms may be beyond this type's range, and so may products, of which the largest is about
+    // norm * most. Elements are right that are at least epsilon^2 of the norm.
     using Wider = std::conditional_t<std::is_same_v<Number, float>, double, long double>;
-    if (!(divisor > 0 && std::isfinite(norm * most)))
+    using Limits = std::numeric_limits<Number>;
+    constexpr Number kLeast = Limits::min() / (Limits::epsilon() * Limits::epsilon());
+    const Number product = norm * most;
+    if (!(divisor > 0 && product >= kLeast && std::isfinite(product)))
       return limit_norm<Wider>(row, width, max_norm);
   }
   for (std::int64_t c = 0; c < width; ++c) {

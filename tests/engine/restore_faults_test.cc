@@ -262,24 +262,27 @@ std::int64_t regions_of_update(Embedding& engine, const FailingExecutor& executo
 
 TEST(RestoreFaults, GradientsMayBeGivenAgainAfterAnErrorBeforeRowsChange) {
   for (const std::int32_t hosts : {1, 2}) {
-    const auto executor = std::make_shared<FailingExecutor>();
-    Embedding engine = failing_engine(executor, hosts, false);
-    const std::int64_t regions = regions_of_update(engine, *executor, 1);
-    ASSERT_GE(regions, 2 * hosts);
-    const Gradients gradients(engine.dequeue(), filled(1));
-    const std::string before = engine.digest();
-    executor->calls_until_failure = 1;
-    EXPECT_ANY_THROW(engine.apply_gradients(gradients.all()));
-    EXPECT_EQ(engine.digest(), before);
-    engine.apply_gradients(gradients.all());
-
     Embedding sound = failing_engine(std::make_shared<FailingExecutor>(), hosts, false);
     const auto data = owned(2);
     for (int i = 0; i < 2; ++i) {
       sound.enqueue(ragged_batches(data));
       step(sound);
     }
-    EXPECT_EQ(engine.digest(), sound.digest());
+    std::int64_t regions = 2 * hosts;
+    for (std::int64_t call = 1; call <= regions - hosts; ++call) {  // the last ones change rows
+      SCOPED_TRACE(std::to_string(hosts) + " hosts, call " + std::to_string(call));
+      const auto executor = std::make_shared<FailingExecutor>();
+      Embedding engine = failing_engine(executor, hosts, false);
+      regions = regions_of_update(engine, *executor, 1);
+      const Gradients gradients(engine.dequeue(), filled(1));
+      const std::string before = engine.digest();
+      executor->calls_until_failure = call;
+      EXPECT_ANY_THROW(engine.apply_gradients(gradients.all()));
+      EXPECT_EQ(engine.digest(), before);
+      engine.apply_gradients(gradients.all());
+      EXPECT_EQ(engine.digest(), sound.digest());
+    }
+    EXPECT_GE(regions, 2 * hosts);
   }
 }
 
@@ -298,6 +301,30 @@ TEST(RestoreFaults, AWholeRestoreRunsNoPendingUpdate) {
   const std::int64_t while_pending = regions_of_restore();
   EXPECT_EQ(while_pending, regions_of_restore());
   EXPECT_EQ(engine.step(), 1);
+}
+
+TEST(RestoreFaults, AWholeRestoreGivesUpABatchWhoseUpdateCannotBePrepared) {
+  const SavedStep saved(2);
+  for (const std::int32_t hosts : {1, 2}) {
+    const auto executor = std::make_shared<FailingExecutor>();
+    Embedding engine = failing_engine(executor, hosts, false);
+    regions_of_update(engine, *executor, 2);
+    const Gradients gradients(engine.dequeue(), filled(1));
+    for (int attempt = 0; attempt < 2; ++attempt) {
+      executor->calls_until_failure = 1;
+      EXPECT_ANY_THROW(engine.apply_gradients(gradients.all()));
+    }
+    EXPECT_THAT(refusal<StateError>([&] { engine.restore(saved.run(), {.tables = {"user"}}); }),
+                HasSubstr("still lacks its gradients"));
+    engine.restore(saved.run());
+    EXPECT_EQ(engine.digest(), saved.engine.digest());
+    step(engine);  // the batch that is queued
+    EXPECT_EQ(engine.step(), 2);
+    engine.enqueue(ragged_batches(owned(2)));
+    engine.dequeue();
+    EXPECT_THAT(refusal<StateError>([&] { engine.restore(saved.run()); }),
+                HasSubstr("still lacks its gradients"));
+  }
 }
 
 TEST(RestoreFaults, AFailedEngineIsMendedByAWholeRestore) {

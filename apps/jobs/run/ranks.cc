@@ -13,6 +13,7 @@
 #include "exchange/gather.h"
 
 namespace embertable::jobs {
+
 Ranks::Ranks(std::shared_ptr<Exchange> exchange, std::function<bool()> stop)
     : exchange_(std::move(exchange)), stop_(std::move(stop)) {}
 

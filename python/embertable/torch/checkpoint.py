@@ -29,7 +29,7 @@ from .state import EXTRA, differences
 __all__ = ["Loaded", "load", "save"]
 
 _BLOB = "embertable.torch"
-_FORMAT = 1  # of the blob; the first ones had none
+_FORMAT = 1  # of the blob, also of one without a number
 _OTHERS = "others"  # folder in a run for the tables of all modules but the first
 
 
@@ -79,12 +79,13 @@ def save(module: torch.nn.Module, engine: TableModule | Sequence[TableModule] | 
         first.engine.assign_step(step)  # names the folder
         committed = first.engine.save(run, CallerState(blobs={_BLOB: written}))
     except BaseException:
+        with contextlib.suppress(Exception):  # the error of the save says more
+            first.engine.assign_step(trained)
         if ranks.is_first() and step not in _steps_in(run):
             for name in state["others"]:
                 shutil.rmtree(run / _OTHERS / name, ignore_errors=True)
         raise
-    finally:
-        first.engine.assign_step(trained)
+    first.engine.assign_step(trained)
     ranks.first_of(lambda: _remove_older(run, keep, step, state["others"]))
     return os.fspath(committed)
 
@@ -289,7 +290,7 @@ def _written(state: Mapping[str, Any]) -> bytes:
     if error is not None:
         part = next((part for part, one in state.items() if _fault(one, io.BytesIO()) is not None), "state")
         known = re.search(r"GLOBAL (\w[\w.]*)", str(error))
-        problem = (f"{part}: has what torch.load(weights_only=True) does not read, {known[1] if known else str(error).splitlines()[0]}: "
+        problem = (f"{part}: has what torch.load(weights_only=True) does not read, {known[1] if known else (str(error).splitlines() or [type(error).__name__])[0]}: "
                    "give numbers, texts, lists, dicts and tensors")
     for found in ranks.gathered(problem):
         if found is not None:
@@ -302,7 +303,7 @@ def _fault(value: Any, to: io.BytesIO) -> Exception | None:
         torch.save(value, to)
         to.seek(0)
         torch.load(to, map_location="meta", weights_only=True)
-    except (pickle.PickleError, TypeError, AttributeError, RuntimeError, NotImplementedError) as error:
+    except Exception as error:  # also what the caller's own pickling raises
         return error
     return None
 

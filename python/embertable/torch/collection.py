@@ -118,7 +118,8 @@ class EmbeddingBagCollection(TableModule):
             if plain is not None:
                 return dict(zip(self._names, plain))
         if isinstance(features, Mapping):
-            return dict(zip(self._names, self._look_up(features, lambda: self._reader.named(features, self._used))))
+            read = [features[name] for name in self._used if name in features]
+            return dict(zip(self._names, self._look_up(read, lambda: self._reader.named(features, self._used))))
         self._require_keyed(features)
         return KeyedTensor(self._names, self._look_up(
             features, lambda: self._reader.keyed(features, self._used, self.is_weighted)))

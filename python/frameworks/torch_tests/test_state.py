@@ -600,7 +600,7 @@ def test_tables_outside_of_the_model_that_do_not_fit_change_nothing(tmp_path):
 
 @pytest.mark.parametrize("change, text", [
     (lambda blob: blob.update(format=2), "has a training of format 2, this version reads 1"),
-    (lambda blob: blob.pop("format"), None)])  # as the first ones were
+    (lambda blob: blob.pop("format"), None)])
 def test_trainings_of_other_formats(tmp_path, change, text):
     training = saved_training(tmp_path / "run")
     blob = torch.load(io.BytesIO(et.read_saved_state(tmp_path / "run").caller.blobs["embertable.torch"]), weights_only=True)

@@ -42,7 +42,7 @@ SliceBound bound_of(nb::handle value) {
   return std::int64_t{bound};
 }
 
-std::int64_t position_of(nb::handle value, const Indexed& variable) {
+std::int64_t position_of(nb::handle value, const IndexedVariable& variable) {
   const Py_ssize_t position = PyNumber_AsSsize_t(value.ptr(), PyExc_IndexError);
   if (position != -1 || !PyErr_Occurred()) return position;
   if (!PyErr_ExceptionMatches(PyExc_IndexError)) throw nb::python_error();
@@ -51,7 +51,7 @@ std::int64_t position_of(nb::handle value, const Indexed& variable) {
                    " is out of bounds for every axis of shape " + variable.shape.to_string());
 }
 
-Index part_of(nb::handle value, const Indexed& variable) {
+Index part_of(nb::handle value, const IndexedVariable& variable) {
   if (value.is_none()) return NewAxis{};
   if (value.ptr() == Py_Ellipsis) return Ellipsis{};
   if (is_bool(value)) return Index(nb::cast<bool>(nb::bool_(value)));
@@ -148,7 +148,7 @@ void bind_common_operators(nb::class_<Self>& type) {
 
 }  // namespace
 
-std::vector<Index> index_parts(nb::handle key, const Indexed& variable) {
+std::vector<Index> index_parts(nb::handle key, const IndexedVariable& variable) {
   std::vector<Index> parts;
   if (PyTuple_Check(key.ptr()) || PyList_Check(key.ptr())) {
     for (const nb::handle part : key) parts.push_back(part_of(part, variable));

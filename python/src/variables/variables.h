@@ -15,14 +15,14 @@ namespace embertable::python {
 namespace nb = nanobind;
 
 /// A variable's name in messages, "sharded variable 'w'", and its shape.
-struct Indexed {
+struct IndexedVariable {
   std::string subject;
   Shape shape;
 };
 
 /// Returns what Python's brackets after a variable contain. Throws TypeError, IndexError,
 /// ValueError as Index does.
-std::vector<Index> index_parts(nb::handle key, const Indexed& variable);
+std::vector<Index> index_parts(nb::handle key, const IndexedVariable& variable);
 
 /// Returns the Python object of a variable: the one that the program has, if one exists.
 nb::object object_of(const Variable& variable);
