@@ -108,6 +108,13 @@ class EmbeddingBagCollection(TableModule):
         """The names of what comes out, in order."""
         return list(self._names)
 
+    def prefetch(self, *inputs: Any) -> None:
+        super().prefetch(*map(self._taken, inputs))
+
+    def _taken(self, features: Any) -> Any:
+        """What the tables take of a dict, which may have more, such as features of a dense part."""
+        return [features[name] for name in self._used if name in features] if isinstance(features, Mapping) else features
+
     def forward(self, features: Any) -> Any:
         if torch.compiler.is_compiling():
             return self._forward_compiled(features)
@@ -118,8 +125,8 @@ class EmbeddingBagCollection(TableModule):
             if plain is not None:
                 return dict(zip(self._names, plain))
         if isinstance(features, Mapping):
-            read = [features[name] for name in self._used if name in features]
-            return dict(zip(self._names, self._look_up(read, lambda: self._reader.named(features, self._used))))
+            return dict(zip(self._names, self._look_up(
+                self._taken(features), lambda: self._reader.named(features, self._used))))
         self._require_keyed(features)
         return KeyedTensor(self._names, self._look_up(
             features, lambda: self._reader.keyed(features, self._used, self.is_weighted)))

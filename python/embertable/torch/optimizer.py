@@ -205,7 +205,8 @@ class TableOptimizer:
         if self._lower_scale:
             self._lower_scale = False
             self._scaler.update(self._scaler.get_scale() * self._scaler.get_backoff_factor())
-        if self._steps.waiting and self._beside_dense and not self._has_dense_gradients():
+        # Processes decide together: those that went on with other gradients than the rest could not step.
+        if self._steps.waiting and self._steps.any_of(self._beside_dense and not self._has_dense_gradients()):
             self._beside_dense = False
             self._steps.drop()
 

@@ -367,6 +367,18 @@ class Failing:
         return {}
 
 
+class Unwritable:
+    """What one of the processes cannot write, for a reason that torch does not know."""
+
+    def __init__(self, rank):
+        self.rank = rank
+
+    def __reduce__(self):
+        if torch.distributed.get_rank() == self.rank:
+            raise ValueError
+        return int, ()
+
+
 def rank_that_saves(run):
     """Saves after each of several steps, and saves that fail on one of the processes."""
     import torch.distributed as dist
@@ -391,7 +403,7 @@ def rank_that_saves(run):
         ett.save(model, None, run, keep=2)
     digest = model.tables.engine.digest()
     errors = []
-    for position in (Failing(1, KeyError("no")), {"a": (lambda: 1) if dist.get_rank() == 1 else 1}):
+    for position in (Failing(1, KeyError("no")), {"a": (lambda: 1) if dist.get_rank() == 1 else 1}, {"a": Unwritable(1)}):
         errors.append(error_of(lambda: ett.save(model, None, run, position=position)))
     step()
     found = [ett.load(model, None, run).step, model.tables.engine.digest() == digest]
@@ -444,11 +456,12 @@ def test_an_overflow_on_one_process_skips_the_step_of_all():
 
 def test_saves_of_two_processes(tmp_path):
     found = under_torchrun("saves", tmp_path / "run")
-    (first, *steps), (second, *_) = sorted(found, key=lambda one: "process" in one[0][2])
+    (first, *steps), (second, *_) = sorted(found, key=lambda one: "process" in one[0][3])
     assert found[0][1:] == found[1][1:] and steps == [30, True, 31]
     assert {first[0], second[0]} == {"KeyError: 'no'", "RuntimeError: process 1: KeyError: 'no'"}
     assert first[1] == second[1] and first[1].startswith("ValueError: position: has what torch.load(weights_only=True)")
-    assert [first[2], second[2]] == ["OSError: no room", "RuntimeError: process 0: OSError: no room"]
+    assert first[2] == second[2] and first[2].startswith("ValueError: position: has what torch.load(weights_only=True)")
+    assert [first[3], second[3]] == ["OSError: no room", "RuntimeError: process 0: OSError: no room"]
 
 
 # Trainers

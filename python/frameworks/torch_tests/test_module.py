@@ -826,9 +826,10 @@ def nested(tensor):
     (lambda: {"user": JaggedTensor(IDS, LENGTHS, torch.ones(3)), "film": LENGTHS.clone()}, [(7,), (3,)]),
     (lambda: {"user": (IDS, BOUNDS), "film": [IDS.int(), BOUNDS.int(), torch.ones(3)]}, [(5,), (5,), (3,)]),
     (lambda: {"user": (IDS, BOUNDS), "film": (IDS, BOUNDS)}, [(5,)]),
+    (lambda: {"user": (IDS, BOUNDS), "film": (IDS, BOUNDS), "dense": torch.ones(2, 100)}, [(5,)]),
     (lambda: {"user": nested(IDS), "film": LENGTHS.clone()}, [(8,)]),
     (lambda: {"user": [nested(IDS), None, nested(torch.ones(3))], "film": LENGTHS.clone()}, [(8,), (3,)]),
-], ids=["keyed", "jagged", "jagged with weights", "tuples", "the same ids twice", "nested", "nested with weights"])
+], ids=["keyed", "jagged", "jagged with weights", "tuples", "the same ids twice", "with others", "nested", "nested with weights"])
 @pytest.mark.parametrize("ahead", [False, True])
 def test_what_a_lookup_reads_comes_from_an_accelerator_together(inputs, copies, ahead):
     """What is not read, such as the offsets beside lengths, stays there."""
