@@ -697,7 +697,7 @@ TEST(ProcessErrors, ARowWiseSlotIsReadWhereAHostHasNoRow) {
                                        .combiner = Combiner::kSum,
                                        .name = "t"});
     const StrategyPtr strategy = make_strategy({.exchange = std::move(exchange)});
-    Embedding engine(Nested<FeatureConfig>(FeatureConfig(table)), std::nullopt, strategy);
+    Embedding engine(Nested<FeatureConfig>(FeatureConfig{.table = table}), std::nullopt, strategy);
     engine.build(1);
     const std::vector<std::int64_t> ids = {1};
     engine.assign_rows("t/accumulators", ids, std::vector<float>{5});
