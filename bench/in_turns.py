@@ -42,12 +42,16 @@ def load_of(line):
     return ", ".join(value if isinstance(value, str) else f"{name} {value}" for name, value in told.items())
 
 
-def run(program, words):
-    """(load, figure) -> number"""
+def require_program(program):
     try:
-        done = subprocess.run([program, *words, "--json"], capture_output=True, text=True, stdin=subprocess.DEVNULL)
+        subprocess.run([program, "--help"], capture_output=True, stdin=subprocess.DEVNULL)
     except OSError as error:
         raise SystemExit(f"in_turns: {program} cannot be run: {error.strerror}; give the path of an embertable-bench")
+
+
+def run(program, words):
+    """(load, figure) -> number"""
+    done = subprocess.run([program, *words, "--json"], capture_output=True, text=True, stdin=subprocess.DEVNULL)
     if done.returncode:
         raise SystemExit(f"in_turns: {program} {' '.join(words)} failed: {done.stderr.strip() or done.returncode}")
     lines = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
@@ -79,6 +83,8 @@ def main():
     if options.turns < 1:
         parser.error(f"--turns must be 1 or more, got {options.turns}")
     programs = [options.old, options.new]
+    for program in programs:  # before the first run, which may take minutes
+        require_program(program)
     found = [[], []]
     for turn in range(options.turns):
         for side in (0, 1) if turn % 2 == 0 else (1, 0):
