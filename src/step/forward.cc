@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/assert.h"
+#include "base/cache.h"
 #include "base/entries.h"
 #include "kernels/gather/gather.h"
 #include "kernels/narrow.h"
@@ -106,7 +107,8 @@ void look_up(const LookupItem& item, const LookupItem* next, SimdLevel level) no
                           .denominator = plan.denominator.data(),
                           .out = item.feature->out,
                           .first = item.first,
-                          .last = item.last};
+                          .last = item.last,
+                          .outputs_ahead = fetches_through_level2()};
     if (next != nullptr) args.next = soon(*next);
     gather(args, level);
   });

@@ -15,6 +15,7 @@ struct GatherArgs {
   float* out;
   std::int64_t first, last;
   const SoonGathered& next;
+  bool outputs_ahead;
   bool streams;
 };
 
@@ -39,6 +40,7 @@ void gather(const Gather<Index>& args, SimdLevel level) noexcept {
                           .first = args.first,
                           .last = args.last,
                           .next = args.next,
+                          .outputs_ahead = args.outputs_ahead,
                           .streams = args.streams};
   EMBERTABLE_AT_LEVEL(level, gather_any(any));
 }

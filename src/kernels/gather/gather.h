@@ -54,6 +54,10 @@ struct Gather {
 
   SoonGathered next;
 
+  /// If set, output rows are fetched into the second-level cache before they are written, except
+  /// copies of one line or less.
+  bool outputs_ahead = false;
+
   /// If set, copies of whole cache lines bypass the caches: for outputs so large that none of them
   /// would still be cached when it is read.
   bool streams = false;

@@ -210,6 +210,34 @@ struct RowsAhead {
   }
 };
 
+/// Fetches output rows before they are written. A store whose line is in no cache waits for memory,
+/// and outputs seldom are in one: a model's other work used the caches since the last step. If V >
+/// 0, output rows have 16 * V floats.
+template <int V>
+struct OutputsAhead {
+  std::int64_t end;       ///< from this output row on, nothing is fetched
+  std::int64_t distance;  ///< floats
+  int lines;
+
+  OutputsAhead(const GatherArgs& args, std::int64_t rows)
+      : end(args.outputs_ahead ? args.last - rows : args.first),
+        distance(rows * args.rows.dim),
+        lines(V > 0 ? V : lines_of(args.out, args.rows.dim * 4, args.rows.dim * 4)) {}
+
+  /// Called before output row i, which is at `out`, is written.
+  EMBERTABLE_INLINE void fetch(std::int64_t i, const float* out) const {
+    if (i < end) prefetch_far<V>(out + distance, lines);
+  }
+
+  /// Returns the number of rows between a copy's prefetch and its store: 4 KiB of them, at least 4.
+  static std::int64_t of_copies(std::int64_t dim) {
+    const std::int64_t rows = 1024 / dim;
+    return rows < 4 ? 4 : rows;
+  }
+  /// The same for sums, each of which takes its time.
+  static constexpr std::int64_t kOfSums = 4;
+};
+
 /// Computes one output row. kLines > 0: the cache lines of a row. kWeighted: there are weights.
 template <int kLines, bool kWeighted, class Addresses>
 struct Bag {
@@ -268,8 +296,10 @@ void gather_bags(const GatherArgs& args) {
   const Addresses rows(args.rows);
   const auto row = static_cast<typename Addresses::Numbers>(args.row);
   RowsAhead<Addresses> ahead(args, begin, split == nullptr ? last : split[last]);
+  const OutputsAhead<V> outputs(args, OutputsAhead<V>::kOfSums);
   float* out = args.out + args.first * dim;
   for (std::int64_t i = args.first; i < last; ++i, out += dim) {
+    outputs.fetch(i, out);
     const std::int64_t end = split == nullptr ? i + 1 : split[i + 1];
     const Bag<lines_of_columns<typename Addresses::Row, V>(), kWeighted, Addresses> bag = {
         rows, row, weight, ahead, begin, end, denominator == nullptr ? nullptr : denominator + i,
@@ -329,8 +359,7 @@ struct CopyBlock {
   }
 };
 
-/// Number of output rows of one cache line between a line's prefetch and its store. Wider ones are
-/// not prefetched, because reading the rows dominates there.
+/// Number of output rows of one cache line between a line's prefetch and its store.
 inline constexpr std::int64_t kLinesAhead = 8;
 
 /// Copies one row to every output row. kStreams: output rows are whole cache lines.
@@ -340,11 +369,15 @@ void gather_copies(const GatherArgs& args) {
   const Addresses rows(args.rows);
   const auto row = static_cast<typename Addresses::Numbers>(args.row);
   RowsAhead<Addresses> ahead(args, args.first, last);
+  const OutputsAhead<V> outputs(args, OutputsAhead<V>::of_copies(dim));
   float* out = args.out + args.first * dim;
   for (std::int64_t i = args.first; i < last; ++i, out += dim) {
     ahead.template fetch<lines_of_columns<typename Addresses::Row, V>()>();
-    if (V == 1 && !kStreams && i + kLinesAhead < last)
-      prefetch_write<1>(out + kLinesAhead * (V * 16), V);
+    if (!kStreams && V == 1) {
+      if (i + kLinesAhead < last) prefetch_write<1>(out + kLinesAhead * (V * 16), V);
+    } else if (!kStreams) {
+      outputs.fetch(i, out);
+    }
     const CopyBlock<kStreams, typename Addresses::Row> copy = {rows.at(row[i]), out};
     if constexpr (V > 0)
       copy.template run<V, false>(0, 16);

@@ -55,6 +55,7 @@ std::vector<float> run_as(SimdLevel level, const GatheredRows& rows, const Case&
   args.next = {};
   args.first = args.last;
   args.last = c.outputs();
+  args.outputs_ahead = true;
   gather(args, level);
   return {out.begin(), out.end()};
 }
