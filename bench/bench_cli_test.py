@@ -82,7 +82,7 @@ class Options(unittest.TestCase):
 
     def test_help_shows_defaults(self):
         without = {"--help", "--json", "--compare", "--random",  # nothing happens without them
-                   "--dir", "--rule", "--step", "--file", "--plain", "--csv", "--quick"}
+                   "--dir", "--rule", "--step", "--file", "--plain", "--csv", "--quick", "--steps-alone"}
         for command in (), *((name,) for name in COMMANDS):
             options = options_of(*command)
             self.assertIn("--json", options)
@@ -119,7 +119,7 @@ class Runs(unittest.TestCase):
         self.assertEqual({(line["threads"], line["rows"], line["batches"], line["repetitions"]) for line in lines},
                          {(2, 1000, 2, 1)})
         self.assertEqual(len({line["machine"] for line in lines}), 1)
-        keys = ("workload machine threads rows standard_rows row_type batches repetitions lookups other_load forward backward step "
+        keys = ("workload machine threads rows standard_rows row_type batches steps_alone repetitions lookups other_load forward backward step "
                 "gather_limit rmw_limit step_limit step_limit_all_bytes stages")
         self.assertEqual([list(line) for line in lines], [keys.split()] * 6)
         self.assertEqual(list(lines[0]["stages"]), ["enqueue", "forward", "backward", "step"])
@@ -150,6 +150,14 @@ class Runs(unittest.TestCase):
         code, out, err = call(*SMALL, "--compare", file)
         self.assertEqual((code, out), (1, ""))
         self.assertIn(f"'{file}', line 1: there must be a workload's object as --json prints it", err)
+
+    def test_steps_without_other_work_between_are_another_load(self):
+        code, out, err = call(*SMALL, "--workload", "W4", "--steps-alone")
+        self.assertEqual(code, 0, err)
+        self.assertIn("no other bytes move between two steps", out)
+        code, err = self.compare(self.stored, "--workload", "W4", "--steps-alone")
+        self.assertEqual(code, 1)
+        self.assertIn("W4: not compared: steps alone, were with other work between", err)
 
     def test_rows_of_bfloat16_are_another_load(self):
         code, out, err = call(*SMALL, "--workload", "W4", "--row-type", "bfloat16", "--json")

@@ -17,6 +17,7 @@ namespace {
 /// The options of a run without a subcommand.
 struct WithoutCommand {
   std::string stored;
+  bool steps_alone = false;
   std::optional<std::uint64_t> random;
   std::optional<double> floor;
 };
@@ -27,16 +28,20 @@ Command add_workloads(CLI::App& app, WithoutCommand& values, CommonOptions& comm
     if (values.random)
       run_random(*values.random, values.floor, common);
     else
-      status = run_workloads(common, values.stored) ? 0 : 1;
+      status = run_workloads(common, values.stored, values.steps_alone) ? 0 : 1;
   });
   app.add_option("--compare", values.stored,
                  "A run as --json printed it: says whose ratios to the limits moved by more than "
                  "10 %; exit status 1 where one fell")
       ->check(CLI::ExistingFile);
+  app.add_flag("--steps-alone", values.steps_alone,
+               "Moves no other bytes between two steps, as none move between two bare loops; "
+               "otherwise they are those of a model's other work");
   CLI::Option* random =
       app.add_option("--random", values.random,
                      "Instead: a load of mixed tables and features that this seed decides");
-  for (const char* other : {"--workload", "--rows", "--batches", "--row-type", "--compare"})
+  for (const char* other :
+       {"--workload", "--rows", "--batches", "--row-type", "--compare", "--steps-alone"})
     random->excludes(app.get_option(other));
   app.add_option("--floor", values.floor,
                  "With --random: the smallest ratio of W1 to W6 to their limits of all bytes")

@@ -31,6 +31,7 @@ RunRatios ratios_of(const std::string& line) {
           .rows = run.at("rows").get<std::int64_t>(),
           .batches = run.at("batches").get<std::int64_t>(),
           .row_type = run.value("row_type", std::string("float32")),
+          .steps_alone = run.value("steps_alone", false),
           .machine = run.value("machine", std::string()),
           .other_load = run.value("other_load", 0.0),
           .limit = step / positive(run, "step_limit"),
@@ -47,6 +48,10 @@ std::string other_load_shape(const RunRatios& before, const RunRatios& now) {
   differs("{} rows a table, were {}", now.rows, before.rows);
   differs("{} batches, were {}", now.batches, before.batches);
   differs("rows of {}, were of {}", now.row_type, before.row_type);
+  const auto steps = [](bool alone) {
+    return std::string(alone ? "alone" : "with other work between");
+  };
+  differs("steps {}, were {}", steps(now.steps_alone), steps(before.steps_alone));
   return fmt::format("{}", fmt::join(texts, "; "));
 }
 

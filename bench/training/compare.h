@@ -14,6 +14,7 @@ struct RunRatios {
   std::int64_t rows = 0;  ///< rows of each table
   std::int64_t batches = 0;
   std::string row_type = "float32";
+  bool steps_alone = false;
   std::string machine;    ///< empty if the run does not say
   double other_load = 0;  ///< see OtherLoad
   double limit = 0;       ///< step / step_limit
@@ -34,7 +35,7 @@ struct RunComparison {
 /// Compares a run with an earlier one by the ratios of its steps to the limits of the same run,
 /// because rates change with the machine. A workload moved if both ratios changed by more than 10
 /// %; if only one changed, its limit was measured differently. Workloads with other threads, rows,
-/// batches or row types are other loads and are not compared.
+/// batches or row types, or with other bytes between steps, are other loads and are not compared.
 RunComparison compare_runs(std::span<const RunRatios> before, std::span<const RunRatios> now);
 
 }  // namespace embertable::bench

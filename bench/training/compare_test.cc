@@ -55,6 +55,16 @@ TEST(CompareRuns, LeavesOutRowsOfAnotherType) {
   EXPECT_EQ(compared(half, half).compared, 1);
 }
 
+TEST(CompareRuns, LeavesOutStepsWithOtherWorkBetween) {
+  std::string alone = json({});
+  alone.insert(1, R"("steps_alone":true,)");
+  const RunComparison found = compared(json({}), alone);
+  EXPECT_EQ(found.compared, 0);
+  EXPECT_THAT(found.lines,
+              ElementsAre("W1: not compared: steps alone, were with other work between"));
+  EXPECT_EQ(compared(alone, alone).compared, 1);
+}
+
 TEST(CompareRuns, LeavesAloneWhatDidNotMove) {
   const RunComparison found = compared(json({}) + json({.workload = "W2"}),
                                        json({.step = 54}) + json({.workload = "W2", .step = 46}));

@@ -120,8 +120,7 @@ std::string describe(const Load& load) {
 double smallest_ratio(const std::vector<Load>& loads, const CommonOptions& options) {
   double smallest = std::numeric_limits<double>::infinity();
   for (const Load& load : loads) {
-    const LoadResult result =
-        run_load(load, options.threads, options.repetitions, Run::kStepsAlone);
+    const LoadResult result = run_load(load, options.threads, options.repetitions, {});
     smallest = std::min(smallest, result.of_limit());
     print_text(options.json,
                fmt::format("  {}: {:.1f} million lookups/s, {:.2f} of its limit\n", load.name,
@@ -141,7 +140,7 @@ void run_random(std::uint64_t seed, std::optional<double> floor, const CommonOpt
   for (Load& of : standard) make_fit_and_say(of, {}, free_bytes);
   print_text(options.json,
              describe(load) + "  " + memory_needed(bytes_for(load), free_bytes) + "\n");
-  const LoadResult result = run_load(load, options.threads, options.repetitions, Run::kStepsAlone);
+  const LoadResult result = run_load(load, options.threads, options.repetitions, {});
   const double smallest = floor ? *floor : smallest_ratio(standard, options);
   const double share = result.of_limit() / smallest;
   const double rate = result.rate(result.seconds.step);

@@ -4,7 +4,7 @@
 
 namespace embertable::bench {
 
-LoadResult run_load(const Load& load, int threads, int repetitions, Run run) {
+LoadResult run_load(const Load& load, int threads, int repetitions, const RunKind& kind) {
   const LoadData data(load);
   Lane lane = make_lane(data, threads);
   Limits limits(data, lane.executor());
@@ -14,10 +14,10 @@ LoadResult run_load(const Load& load, int threads, int repetitions, Run run) {
   for (int repetition = 0; repetition <= repetitions; ++repetition) {
     for (std::size_t b = 0; b < batches; ++b) {
       lane.step(b);
-      if (run == Run::kAsInModel) limits.touch((b + (batches + 1) / 2) % batches);
+      if (kind.as_in_model) limits.touch((b + (batches + 1) / 2) % batches);
     }
     lane.end_pass(repetition > 0);
-    if (repetition > 0) limits.run(run == Run::kAsInModel);
+    if (repetition > 0) limits.run(kind.bare_rows);
   }
   return {.lookups = count_lookups(data.batches),
           .seconds = lane.median(),

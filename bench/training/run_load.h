@@ -27,13 +27,14 @@ struct LoadResult {
 };
 
 /// How a load is run.
-enum class Run : std::uint8_t {
-  kStepsAlone,
-  kAsInModel,  ///< between two steps, another batch's bytes move through the caches, as a model's
+struct RunKind {
+  /// Between two steps, another batch's bytes move through the caches, as a model's.
+  bool as_in_model = false;
+  bool bare_rows = false;  ///< bare loops over the rows alone run too
 };
 
 /// Runs one pass that is not counted, then the repetitions, and after each of them the bare loops
-/// of the same load: those over all bytes and, except for kStepsAlone, those over the rows alone.
-LoadResult run_load(const Load& load, int threads, int repetitions, Run run);
+/// over all bytes of the same load.
+LoadResult run_load(const Load& load, int threads, int repetitions, const RunKind& kind);
 
 }  // namespace embertable::bench

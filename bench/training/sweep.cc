@@ -131,7 +131,7 @@ void measure_point(const Point& p, int threads, const CommonOptions& options, Cs
     csv.line(fmt::format("{},,,,,,,{}", columns, needed));
     return;
   }
-  const LoadResult result = run_load(p.load, threads, options.repetitions, Run::kStepsAlone);
+  const LoadResult result = run_load(p.load, threads, options.repetitions, {});
   const double rate = result.rate(result.seconds.step);
   const double limit_rate = result.rate(result.limits.step_all());
   const double forward = result.ns(result.seconds.stages.forward);

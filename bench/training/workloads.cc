@@ -17,7 +17,8 @@
 namespace embertable::bench {
 namespace {
 
-std::string to_text(const Load& load, const LoadResult& result, const CommonOptions& options) {
+std::string to_text(const Load& load, const LoadResult& result, const CommonOptions& options,
+                    bool steps_alone) {
   const LoadTable& table = load.tables.front();
   const LimitSeconds& limits = result.limits;
   const auto rates = [&](const char* name, double forward, double backward, double step) {
@@ -35,6 +36,7 @@ std::string to_text(const Load& load, const LoadResult& result, const CommonOpti
     text += fmt::format("  not the standard {} rows a table\n", standard_rows);
   if (table.row_type != RowType::kFloat32)
     text += fmt::format("  rows of {}, in the bare loops too\n", to_string(table.row_type));
+  if (steps_alone) text += "  no other bytes move between two steps\n";
   text += other_load_line(result.other_load);
   text += fmt::format("  {:<10} {:>8} {:>9} {:>8}   {:>13}   {:>8} {:>8} {:>9}\n", "", "forward",
                       "backward", "step", "of limit  all", "enqueue", "forward", "backward");
@@ -52,7 +54,8 @@ std::string to_text(const Load& load, const LoadResult& result, const CommonOpti
   return text + "   also activations written; also slots and gradients\n\n";
 }
 
-Json to_json(const Load& load, const LoadResult& result, const CommonOptions& options) {
+Json to_json(const Load& load, const LoadResult& result, const CommonOptions& options,
+             bool steps_alone) {
   const LimitSeconds& limits = result.limits;
   const StageSeconds& stages = result.seconds.stages;
   return {{"workload", load.name},
@@ -62,6 +65,7 @@ Json to_json(const Load& load, const LoadResult& result, const CommonOptions& op
           {"standard_rows", find_standard_load(load.name).tables.front().rows},
           {"row_type", to_string(load.tables.front().row_type)},
           {"batches", load.batches},
+          {"steps_alone", steps_alone},
           {"repetitions", options.repetitions},
           {"lookups", result.lookups},
           {"other_load", result.other_load},
@@ -114,15 +118,16 @@ std::vector<Load> chosen_workloads(const CommonOptions& options) {
   return loads;
 }
 
-bool run_workloads(const CommonOptions& options, const std::string& stored) {
+bool run_workloads(const CommonOptions& options, const std::string& stored, bool steps_alone) {
   std::vector<RunRatios> before;
   if (!stored.empty()) before = read_stored(stored);
   std::string now;
   for (const Load& load : chosen_workloads(options)) {
-    const LoadResult result = run_load(load, options.threads, options.repetitions, Run::kAsInModel);
-    const Json figures = to_json(load, result, options);
+    const LoadResult result = run_load(load, options.threads, options.repetitions,
+                                       {.as_in_model = !steps_alone, .bare_rows = true});
+    const Json figures = to_json(load, result, options, steps_alone);
     now += figures.dump() + "\n";
-    print(options.json, figures, to_text(load, result, options));
+    print(options.json, figures, to_text(load, result, options, steps_alone));
   }
   return stored.empty() || report_comparison(before, now);
 }

@@ -16,8 +16,9 @@ std::vector<Load> chosen_workloads(const CommonOptions& options);
 
 /// Runs workloads and both of their limits. Prints rates in lookups per second and stages in ns per
 /// lookup. If `stored` names a file of such a run, as --json printed it, compares with that.
+/// steps_alone: no other bytes move between two steps, as none do between two of the bare loops.
 /// Returns false if a workload became slower.
-bool run_workloads(const CommonOptions& options, const std::string& stored);
+bool run_workloads(const CommonOptions& options, const std::string& stored, bool steps_alone);
 
 /// Measures a drawn load against its own limit, and compares with the smallest such ratio among W1
 /// to W6, which are measured the same way unless it is given. Throws std::runtime_error before
