@@ -99,32 +99,21 @@ SplitsSeen copy_splits(const CopySplits<Split>& args) {
   return args.split == nullptr ? look_at_splits<false>(args) : look_at_splits<true>(args);
 }
 
-inline constexpr std::uint32_t kFewBuckets = 64;
-
 /// Number of rows whose buckets are computed before they are counted.
 inline constexpr std::int64_t kCounted = 512;
 
-/// Keeps four copies of each counter, because few counters would wait for each other.
 template <class Index>
 void count_few_buckets(const CountBuckets<Index>& args) {
   alignas(64) std::uint32_t bucket[kCounted];
-  alignas(64) std::uint32_t counts[4][kFewBuckets] = {};
+  FewCounts counts;
   const std::uint32_t buckets = args.buckets;
   for (std::int64_t begin = 0; begin < args.count; begin += kCounted) {
     const Index* row = args.row + begin;
     const std::int64_t n = args.count - begin < kCounted ? args.count - begin : kCounted;
     for (std::int64_t i = 0; i < n; ++i) bucket[i] = bucket_of(row[i], buckets);
-    std::int64_t i = 0;
-    for (; i + 4 <= n; i += 4) {
-      ++counts[0][bucket[i]];
-      ++counts[1][bucket[i + 1]];
-      ++counts[2][bucket[i + 2]];
-      ++counts[3][bucket[i + 3]];
-    }
-    for (; i < n; ++i) ++counts[0][bucket[i]];
+    counts.add(bucket, n);
   }
-  for (std::uint32_t b = 0; b < buckets; ++b)
-    args.counts[b] = counts[0][b] + counts[1][b] + counts[2][b] + counts[3][b];
+  for (std::uint32_t b = 0; b < buckets; ++b) args.counts[b] = counts.of(b);
 }
 
 template <class Index>
@@ -132,7 +121,7 @@ void count_buckets(const CountBuckets<Index>& args) {
   alignas(64) std::uint32_t bucket[kCounted];
   const std::uint32_t buckets = args.buckets;
   std::uint32_t* counts = args.counts;
-  if (buckets <= kFewBuckets) return count_few_buckets(args);
+  if (buckets <= FewCounts::kFew) return count_few_buckets(args);
   __builtin_memset(counts, 0, std::size_t{buckets} * sizeof *counts);
   for (std::int64_t begin = 0; begin < args.count; begin += kCounted) {
     const Index* row = args.row + begin;

@@ -1,5 +1,7 @@
 #include "kernels/once.h"
 
+#include "kernels/few_counts.h"
+
 #define EMBERTABLE_LEVEL_BODY "kernels/once.inl"
 #include "kernels/for_each_level.inl"
 

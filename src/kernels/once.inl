@@ -33,6 +33,7 @@ void set_once_apart(const SetOnceApart<Index>& args) {
   const OnceFilter filter = args.filter;
   const std::uint32_t buckets = args.buckets;
   std::uint32_t* counts = args.counts;
+  FewCounts few;
   std::uint32_t once = 0;
   for (std::int64_t begin = 0; begin < args.count; begin += kHashed) {
     const Index* row = args.row + begin;
@@ -41,12 +42,16 @@ void set_once_apart(const SetOnceApart<Index>& args) {
     hash_slots(row, n, filter.bits, slot);
     for (std::int64_t i = 0; i < n; ++i) bucket[i] = bucket_of(row[i], buckets);
     for (std::int64_t i = 0; i < n; ++i) again[i] = seen_again(filter, slot[i]) ? ~0u : 0u;
-    for (std::int64_t i = 0; i < n; ++i)
-      to[i] = static_cast<std::uint16_t>((bucket[i] & again[i]) | (buckets & ~again[i]));
     // Rows named once are not counted in a counter of their own, which would wait for its last
     // store.
-    for (std::int64_t i = 0; i < n; ++i) counts[bucket[i]] -= again[i];
+    if (buckets > FewCounts::kFew)
+      for (std::int64_t i = 0; i < n; ++i) counts[bucket[i]] -= again[i];
+    else
+      few.add(bucket, again, n);
     for (std::int64_t i = 0; i < n; ++i) once += again[i] + 1;
+    for (std::int64_t i = 0; i < n; ++i)
+      to[i] = static_cast<std::uint16_t>((bucket[i] & again[i]) | (buckets & ~again[i]));
   }
+  for (std::uint32_t b = 0; b < buckets && buckets <= FewCounts::kFew; ++b) counts[b] += few.of(b);
   counts[buckets] += once;
 }

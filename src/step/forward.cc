@@ -67,8 +67,37 @@ class BucketNumbers {
   std::uint16_t computed_[kComputed];
 };
 
-template <class Index, bool kGain>
-void scatter_as(const ScatterItem& item, SimdLevel level) noexcept {
+/// The next places of entries in a table's lists, one for each bucket and one for rows named once.
+class ManyCursors {
+ public:
+  explicit ManyCursors(std::uint32_t* cursor) : cursor_(cursor) {}
+  std::uint32_t advance(std::uint32_t list) { return cursor_[list]++; }
+  void store() const {}
+
+ private:
+  std::uint32_t* cursor_;
+};
+
+/// The same for two lists, in registers: counters in memory would wait for their last store.
+class TwoCursors {
+ public:
+  explicit TwoCursors(std::uint32_t* cursor)
+      : cursor_(cursor), first_(cursor[0]), second_(cursor[1]) {}
+  std::uint32_t advance(std::uint32_t list) {
+    const std::uint32_t at = list != 0 ? second_ : first_;
+    second_ += list;
+    first_ += 1 - list;
+    return at;
+  }
+  void store() const { cursor_[0] = first_, cursor_[1] = second_; }
+
+ private:
+  std::uint32_t* cursor_;
+  std::uint32_t first_, second_;
+};
+
+template <class Index, bool kGain, class Cursors>
+void scatter_to(const ScatterItem& item, Cursors cursors, SimdLevel level) noexcept {
   const LookupPlan& plan = *item.plan;
   const UpdatePlan& update = *item.update;
   const Index* row = plan.row.as<Index>();
@@ -78,20 +107,32 @@ void scatter_as(const ScatterItem& item, SimdLevel level) noexcept {
   const std::int64_t first = item.tile * kTileRows,
                      last = std::min(first + kTileRows, plan.outputs);
   std::int64_t j = plan.tile_begin(item.tile);
-  auto one_cursor = static_cast<std::uint32_t>(item.first_entry + j);
-  std::uint32_t* cursor =
-      plan.counts.empty() ? &one_cursor : plan.counts.data() + item.tile * plan.counts_stride;
   BucketNumbers<Index> bucket(plan, buckets, plan.tile_begin(item.tile + 1), level);
 
   auto out = static_cast<std::uint32_t>(item.first_piece * kPieceRows + first);
   for (std::int64_t i = first; i < last; ++i, ++out) {
     const LookupPlan::Gain gain_of = plan.gain(i);
     for (const std::int64_t end = plan.first_entry(i + 1); j < end; ++j) {
-      const std::uint32_t k = cursor[bucket.at(j)]++;
+      const std::uint32_t k = cursors.advance(bucket.at(j));
       entry[k] = {row[j], out};
       if constexpr (kGain) gain[k] = gain_of(j);
     }
   }
+  cursors.store();
+}
+
+template <class Index, bool kGain>
+void scatter_as(const ScatterItem& item, SimdLevel level) noexcept {
+  const LookupPlan& plan = *item.plan;
+  if (plan.counts.empty()) {
+    const std::int64_t first = item.first_entry + plan.tile_begin(item.tile);
+    std::uint32_t cursor[] = {static_cast<std::uint32_t>(first), 0};
+    return scatter_to<Index, kGain>(item, TwoCursors(cursor), level);
+  }
+  std::uint32_t* const cursor = plan.counts.data() + item.tile * plan.counts_stride;
+  const std::int64_t lists = item.update->buckets() + (item.update->once > 0 ? 1 : 0);
+  lists <= 2 ? scatter_to<Index, kGain>(item, TwoCursors(cursor), level)
+             : scatter_to<Index, kGain>(item, ManyCursors(cursor), level);
 }
 
 }  // namespace
