@@ -52,6 +52,7 @@ void set_once_apart(const SetOnceApart<Index>& args) {
     for (std::int64_t i = 0; i < n; ++i)
       to[i] = static_cast<std::uint16_t>((bucket[i] & again[i]) | (buckets & ~again[i]));
   }
-  for (std::uint32_t b = 0; b < buckets && buckets <= FewCounts::kFew; ++b) counts[b] += few.of(b);
+  if (buckets <= FewCounts::kFew)
+    for (std::uint32_t b = 0; b < buckets; ++b) counts[b] += few.of(b);
   counts[buckets] += once;
 }
