@@ -292,6 +292,10 @@ class CommandLine(unittest.TestCase):
             code, out, err = call("lookup", self.saved, *words)
             self.assertEqual((code, out), (1, ""))
             self.assertIn(said, err)
+        for command in "lookup", "neighbors":
+            code, out, err = call(command, self.saved, "--table", "tag", "--key", "")
+            self.assertEqual((code, out), (1, ""))
+            self.assertIn("table 'tag' has no key ''", err)
         self.assertEqual(call("lookup", self.saved, "--table", "item")[0], 2)
 
     def test_lookup_refuses_a_damaged_block(self):

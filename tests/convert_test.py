@@ -112,7 +112,8 @@ class Convert(unittest.TestCase):
         self.assertEqual((code, text.split()[0]), (0, "3"))
         for words, says in ((("--row", 120), "table 'item': a row must be from 0 to 119, got 120"),
                             (("--row", -1), "a row must be from 0 to 119, got -1"),
-                            (("--key", 7), "table 'item' has no keys: no id map has its name and its number of rows")):
+                            (("--key", 7), "table 'item' has no keys: no id map has its name and its number of rows"),
+                            (("--key", ""), "table 'item' has no keys: no id map has its name and its number of rows")):
             code, _, err = call("neighbors", self.out(), "--table", "item", *words)
             self.assertEqual(code, 1)
             self.assertIn(says, err)
@@ -311,6 +312,7 @@ class Convert(unittest.TestCase):
         self.words("--out", self.out("rows.txt"), "--table", "item", "--label", "row")
         rows = [line.split()[0] for line in self.out("rows.txt").read_text().splitlines()[1:]]
         self.assertEqual(rows, [str(row) for row in range(len(rows))])
+        self.assertEqual(len(set(names)), len(rows))
 
     def test_words_of_others(self):
         def refusal(text, *words):

@@ -104,7 +104,10 @@ void add_neighbors(CLI::App& app) {
       ->required();
   CLI::Option_group* which = command->add_option_group("row");
   which->add_option("--row", arguments->row, "the row's number");
-  which->add_option("--key", arguments->key, "the row's key, spelled as in the data");
+  // An option of type std::optional would be without a value for a key of no characters.
+  which->add_option_function<std::string>(
+      "--key", [arguments](const std::string& key) { arguments->key = key; },
+      "the row's key, spelled as in the data");
   which->add_option("--name", arguments->name,
                     "the row's name, or a part of it that no other name contains");
   which->require_option(1);

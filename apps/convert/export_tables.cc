@@ -12,6 +12,7 @@
 
 #include "apps/convert/npy.h"
 #include "apps/convert/row_keys.h"
+#include "apps/convert/row_words.h"
 #include "apps/convert/saved_model.h"
 #include "apps/convert/word2vec.h"
 #include "base/byte_watch.h"
@@ -46,6 +47,13 @@ struct SavedArray {
   }
   std::string name() const { return slot.empty() ? table : checkpoint::variable_name(table, slot); }
 };
+
+/// Returns the text with `_` for each blank.
+std::string without_blanks(std::string text) {
+  for (char& c : text)
+    if (c == ' ' || (c >= '\t' && c <= '\r')) c = '_';
+  return text;
+}
 
 class Exporter {
  public:
@@ -212,10 +220,12 @@ class Exporter {
       const RowKeys keys(parts, caller, id_maps);
       SavedArray array{
           table.name, "", {table.vocabulary_size, table.dim}, reader_.variable(table.name)};
-      write_word2vec(
-          path, options_.binary ? Word2vecForm::kBinary : Word2vecForm::kText,
-          table.vocabulary_size, table.dim, [&](std::int64_t row) { return label(keys, row); },
-          vectors(array, saved_vectors(parts, caller)));
+      const RowWords words(
+          table.vocabulary_size, [&](std::int64_t row) { return label(keys, row); },
+          [&](std::int64_t row) { return told_apart_by(keys, row); });
+      write_word2vec(path, options_.binary ? Word2vecForm::kBinary : Word2vecForm::kText,
+                     table.vocabulary_size, table.dim, words,
+                     vectors(array, saved_vectors(parts, caller)));
       done(array, path.string());
     }
   }
@@ -291,13 +301,16 @@ class Exporter {
 
   std::string label(const RowKeys& keys, std::int64_t row) const {
     std::string text;
-    if (options_.label == RowLabel::kName) {
-      text = keys.display_name(row);
-      for (char& c : text)
-        if (c == ' ' || (c >= '\t' && c <= '\r')) c = '_';
-    }
+    if (options_.label == RowLabel::kName) text = without_blanks(keys.display_name(row));
     if (text.empty() && options_.label != RowLabel::kRow) text = keys.key(row);
     return text.empty() ? std::to_string(row) : text;
+  }
+
+  /// Returns the key of a row with a name, else its number.
+  std::string told_apart_by(const RowKeys& keys, std::int64_t row) const {
+    const bool named = options_.label == RowLabel::kName && !keys.display_name(row).empty();
+    const std::string key = named ? without_blanks(keys.key(row)) : "";
+    return key.empty() ? std::to_string(row) : key;
   }
 
   /// Reads the rows, or what the model makes of rows and side features, as `neighbors` does.

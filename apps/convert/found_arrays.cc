@@ -289,6 +289,18 @@ void check_names(const std::vector<FoundTable>& tables) {
   }
 }
 
+/// Names the first arrays for a message.
+std::string listed(const std::vector<FoundArray>& arrays) {
+  constexpr std::size_t kNamed = 3;
+  if (arrays.empty()) return "none";
+  std::string text;
+  for (std::size_t i = 0; i < std::min(arrays.size(), kNamed); ++i)
+    text += fmt::format("{}'{}' of {}", i == 0 ? "" : ", ", arrays[i].source,
+                        formats::shape_text(arrays[i].shape));
+  if (arrays.size() > kNamed) text += fmt::format(" and {} more", arrays.size() - kNamed);
+  return text;
+}
+
 }  // namespace
 
 std::vector<FoundArray> find_in_bundle(const fs::path& path, std::vector<std::string>& others) {
@@ -335,7 +347,8 @@ std::vector<FoundTable> group_tables(std::vector<FoundArray>& arrays,
   Grouping grouping(arrays, slots);
   std::vector<FoundTable> found = tables.empty() ? grouping.all() : grouping.chosen(tables);
   if (found.empty())
-    throw ValueError("there must be an array [rows, dim] of floating-point numbers, got none");
+    throw ValueError("there must be an array [rows, dim] of floating-point numbers, got " +
+                     listed(arrays));
   check_names(found);
   grouping.finish();
   return found;

@@ -27,6 +27,18 @@ TEST(GroupTables, RefusesATableThatIsTooWide) {
   EXPECT_EQ(refused(4294967300), "table 't': dim must be 1..4096, got 't.npy' of [1, 4294967300]");
 }
 
+TEST(GroupTables, NamesTheArraysWhereNoneIsATable) {
+  std::vector<FoundArray> arrays = {array_of("a", {4}), array_of("b", {4, 2, 2})};
+  const auto refused = [&] { return refusal<ValueError>([&] { group_tables(arrays, {}, {}); }); };
+  const std::string must = "there must be an array [rows, dim] of floating-point numbers, got ";
+  EXPECT_EQ(refused(), must + "'a.npy' of [4], 'b.npy' of [4, 2, 2]");
+  arrays.push_back(array_of("c", {0, 2}));
+  arrays.push_back(array_of("d", {}));
+  EXPECT_EQ(refused(), must + "'a.npy' of [4], 'b.npy' of [4, 2, 2], 'c.npy' of [0, 2] and 1 more");
+  arrays.clear();
+  EXPECT_EQ(refused(), must + "none");
+}
+
 TEST(GroupTables, SlotsAreThoseWhoseNameAndShapeFit) {
   std::vector<FoundArray> arrays = {array_of("a", {3, 2}),        array_of("a/momenta", {3, 2}),
                                     array_of("a/count", {3}),     array_of("a/other", {4, 2}),
