@@ -9,7 +9,8 @@ namespace embertable::bench {
 StageTable divide_step(const StageShape& shape, const StageTimes& with_rule,
                        const StageTimes& without) {
   const StageTimes& full = with_rule;
-  const double row = 4 * shape.dim, splits = shape.one_hot ? 0 : 8 * shape.outputs;
+  const double row = shape.stored_bytes * shape.dim, wide = 4 * shape.dim,
+               splits = shape.one_hot ? 0 : 8 * shape.outputs;
   const double sum = std::clamp(without.sum_and_update, 0.0, std::max(full.sum_and_update, 0.0));
   const double waiting =
       full.forward + full.backward - full.look_up - full.scatter - full.group - full.sum_and_update;
@@ -17,10 +18,11 @@ StageTable divide_step(const StageShape& shape, const StageTimes& with_rule,
   table.step_ns = full.step();
   table.lines = {
       {"validate and copy", full.enqueue, 8 + 8 * shape.outputs + 2 * (4 + splits)},
-      {"gather and combine", full.look_up, 4 + splits + row + 2 * row * shape.outputs},
+      {"gather and combine", full.look_up, 4 + splits + row + 2 * wide * shape.outputs},
       {"scatter", full.scatter, full.scatter == 0 ? 0 : 4 + splits + 2 * 8},
-      {"group", full.group, full.group == 0 ? 0 : 8 + (row + 64) * shape.named},
-      {"sum", sum, 4 + row},
+      {"group", full.group,
+       full.group == 0 ? 0 : 8 + (shape.grouping_fetches ? (row + 64) * shape.named : 0)},
+      {"sum", sum, 4 + wide},
       {"update", std::max(full.sum_and_update - sum, 0.0), 2 * (row + 4) * shape.named},
       {"waiting, lists", std::max(waiting, 0.0), 0},
   };

@@ -20,6 +20,8 @@ struct StageShape {
   double outputs = 0;  ///< output rows per lookup
   double named = 0;    ///< distinct rows of a batch per lookup
   bool one_hot = false;
+  double stored_bytes = 4;       ///< bytes of a number in a table
+  bool grouping_fetches = true;  ///< rows are fetched while their entries are grouped
 };
 
 /// A stage with its ns and its bytes per lookup. Every read and every write counts, whichever cache

@@ -45,6 +45,17 @@ TEST(DivideStep, CountsBytesByHand) {
                                  2 * 68 * 0.25, 0));
 }
 
+TEST(DivideStep, CountsBytesOfRowsAsTheyAreStored) {
+  StageShape half = kShape;
+  half.stored_bytes = 2;
+  half.grouping_fetches = false;
+  const StageTable table = divide_step(half, kWithRule, sums(9));
+  std::vector<double> bytes;
+  for (const StageLine& line : table.lines) bytes.push_back(line.bytes);
+  EXPECT_THAT(bytes, ElementsAre(8 + 4 + 2 * (4 + 4), 4 + 4 + 32 + 64, 4 + 4 + 16, 8, 68,
+                                 2 * 36 * 0.25, 0));
+}
+
 TEST(DivideStep, PrintsNoNegativeUpdate) {
   const StageTable table = divide_step(kShape, kWithRule, sums(12.5));
   EXPECT_THAT(ns_of(table), ElementsAre(1, 8, 1, 6, 12, 0, 3));

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "base/cache.h"
+#include "base/rows.h"
 #include "bench/commands/commands.h"
 #include "bench/commands/report.h"
 #include "bench/machine/timing.h"
@@ -70,7 +72,9 @@ StageShape shape_of(const LoadData& data) {
           .outputs = static_cast<double>(load.samples) * static_cast<double>(load.features.size()) *
                      static_cast<double>(data.batches.size()) / lookups,
           .named = static_cast<double>(named) / lookups,
-          .one_hot = load.features.front().max_ids == 1};
+          .one_hot = load.features.front().max_ids == 1,
+          .stored_bytes = static_cast<double>(bytes_per_element(load.tables.front().row_type)),
+          .grouping_fetches = !fetches_through_level2()};
 }
 
 /// Prints the times of the stages of a load's steps, and how many bytes each moves for a lookup.
@@ -88,11 +92,14 @@ void run_stages(const Load& load, const CommonOptions& options) {
                      {"share", "% of step", 10, 0, 100},
                      {"bytes", "bytes", 8, 0},
                      {"gb_per_second", "GB/s", 8, 1}});
-  Json figures = {
-      {"workload", load.name}, {"threads", options.threads}, {"rows", load.tables.front().rows}};
+  const LoadTable& first = load.tables.front();
+  Json figures = {{"workload", load.name},
+                  {"threads", options.threads},
+                  {"rows", first.rows},
+                  {"row_type", to_string(first.row_type)}};
   std::string text =
-      fmt::format("{}, {} x {} rows x {}, {} threads: {:.2f} ns a lookup\n{}", load.name,
-                  load.tables.size(), load.tables.front().rows, load.tables.front().dim,
+      fmt::format("{}, {} x {} rows x {} of {}, {} threads: {:.2f} ns a lookup\n{}", load.name,
+                  load.tables.size(), first.rows, first.dim, to_string(first.row_type),
                   options.threads, stages.step_ns, table.heading());
   const auto add_line = [&](const StageLine& line) {
     const bool moves = line.bytes > 0 && line.ns > 0;
