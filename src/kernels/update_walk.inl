@@ -74,9 +74,13 @@ EMBERTABLE_INLINE void visit_rows(const GroupedEntries<Index>& grouped,
     return visit_in_output_order<kLines>(grouped, entries, prefetch, visitor);
   const std::int64_t singles = grouped.singles, multis = grouped.multis,
                      rows = updated_rows_ahead(prefetch.bytes());
-  for (std::int64_t i = 0; i < entries.template ahead<kLines>() && i < singles; ++i)
-    entries.template prefetch_gradient<kLines>(grouped.single_out[i]);
-  for (std::int64_t i = 0; i < rows && i < singles; ++i) prefetch(grouped.single_row[i]);
+  // The first ones, of the singles and then of the multis, as visit_singles goes on.
+  const std::int64_t gradients = entries.template ahead<kLines>();
+  for (std::int64_t k = 0; k < gradients && k < singles + entries.total; ++k)
+    entries.template prefetch_gradient<kLines>(k < singles ? grouped.single_out[k]
+                                                           : entries.order[k - singles]);
+  for (std::int64_t r = 0; r < rows && r < singles + multis; ++r)
+    prefetch(r < singles ? grouped.single_row[r] : grouped.multi_row[r - singles]);
   if (grouped.single_gain == nullptr)
     visit_singles<kLines, false>(grouped, entries, prefetch, visitor);
   else

@@ -57,6 +57,21 @@ void touch_all(const TableUpdate& table, const GroupedEntries<Index>& grouped) {
   for (std::int64_t i = 0; i < grouped.multis; ++i) touch(table, grouped.multi_row[i]);
 }
 
+/// Whether entries with 32-bit rows may be summed and stepped at once.
+template <class Index>
+bool has_fused_form(const TableUpdate& table) {
+  return sizeof(Index) == sizeof(std::uint32_t) && table.accumulates &&
+         table.update_groups != nullptr;
+}
+
+/// Returns the bytes of rows and slots that are fetched while their entries are grouped. A fused
+/// form fetches rows ahead of their sums itself. Where that goes into the second-level cache, it is
+/// enough: steps of W1 to W6 take 0.96 to 1.00 of the time without a burst of fetches here.
+template <class Index>
+std::int64_t fetched_while_grouping(const TableUpdate& table) {
+  return has_fused_form<Index>(table) && fetches_through_level2() ? 0 : quarter_of_level2_cache();
+}
+
 /// Returns where half rows are widened, or null if no row changes.
 float* wide_rows(const TableUpdate& table, const GroupScratch& scratch) {
   return table.gives_sums ? nullptr : scratch.wide_rows();
@@ -89,12 +104,14 @@ void update_rows(const TableUpdate& table, const BucketEntries<Index>& entries,
                            level);
 }
 
-/// Applies the fused form of the rule, if it has one.
-bool update_fused(const TableUpdate& table, const GroupedEntries<std::uint32_t>& grouped) {
-  return table.update_groups != nullptr &&
-         table.update_groups(grouped, table.gradients, table.rows, table.step);
+/// Applies the fused form of the rule, if it has one for this layout of rows.
+template <class Index>
+bool update_fused(const TableUpdate& table, const GroupedEntries<Index>& grouped) {
+  if constexpr (sizeof(Index) == sizeof(std::uint32_t))
+    return has_fused_form<Index>(table) &&
+           table.update_groups(grouped, table.gradients, table.rows, table.step);
+  return false;
 }
-bool update_fused(const TableUpdate&, const GroupedEntries<std::uint64_t>&) { return false; }
 
 template <class Index>
 UpdatedRows update_entries_of(const TableUpdate& table, std::int64_t first, std::int64_t count,
@@ -114,7 +131,7 @@ UpdatedRows update_entries_of(const TableUpdate& table, std::int64_t first, std:
                             .count = entries.count,
                             .rows = table.rows,
                             .memory = scratch.memory<Index>(),
-                            .prefetched_bytes = quarter_of_level2_cache(),
+                            .prefetched_bytes = fetched_while_grouping<Index>(table),
                             .to_level2 = fetches_through_level2()},
                            level);
     if (table.touched != nullptr) touch_all(table, grouped);
@@ -129,8 +146,7 @@ UpdatedRows update_entries_of(const TableUpdate& table, std::int64_t first, std:
     grouped.to_level2 = fetches_through_level2();
   }
   lap.to(StepStage::kGroup);
-  if (!table.accumulates || !update_fused(table, grouped))
-    update_rows(table, entries, grouped, scratch, level);
+  if (!update_fused(table, grouped)) update_rows(table, entries, grouped, scratch, level);
   lap.to(StepStage::kSumAndUpdate);
   return {hot_rows + grouped.singles + grouped.multis, grouped.singles};
 }

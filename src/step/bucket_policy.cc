@@ -58,14 +58,22 @@ double target_bytes(std::span<const ExpectedUpdate> tables, std::int32_t workers
   return std::clamp(bytes / static_cast<double>(kBucketsOfWorker * workers), kLeast, cache);
 }
 
+/// Returns the number of groups of 16 rows, which stay together in one bucket.
+std::int64_t most_buckets(const ExpectedUpdate& table) { return table.rows / 16 + 1; }
+
+/// Returns a number of buckets that are each grouped in half a MiB, whatever rows they name.
+std::int64_t buckets_for_grouping(const ExpectedUpdate& table) {
+  constexpr std::int64_t kMostEntries = 8192;
+  return std::min(table.entries / kMostEntries + 1, most_buckets(table));
+}
+
 /// Returns a number of buckets at which none needs to hold half of a worker's share of a step's
-/// entries; at most the number of groups of 16 rows, which stay together, and not so many that each
-/// has few entries.
+/// entries, and not so many that each has few entries.
 std::int64_t buckets_for_balance(const ExpectedUpdate& table, std::int64_t all_entries,
                                  std::int32_t workers) {
   constexpr std::int64_t kLeastEntries = 1024;
   if (all_entries == 0) return 1;
-  return std::min({table.entries * kBucketsOfWorker * workers / all_entries, table.rows / 16 + 1,
+  return std::min({table.entries * kBucketsOfWorker * workers / all_entries, most_buckets(table),
                    table.entries / kLeastEntries});
 }
 
@@ -110,11 +118,12 @@ void choose_buckets(std::span<const ExpectedUpdate> tables, std::int32_t workers
     const double bytes = expected_bytes(table);
     const std::int64_t for_cache =
         bytes < slack * target ? 1 : static_cast<std::int64_t>(bytes / target) + 1;
+    const std::int64_t for_grouping =
+        is_given || has_one_each(table) ? 1 : buckets_for_grouping(table);
     const std::int64_t for_balance =
         is_given || workers == 1 ? 1 : buckets_for_balance(table, all_entries, workers);
-    cuts.push_back(
-        {static_cast<std::int32_t>(std::min(std::max(for_cache, for_balance), kMostBuckets)),
-         once});
+    const std::int64_t buckets = std::max({for_cache, for_grouping, for_balance});
+    cuts.push_back({static_cast<std::int32_t>(std::min(buckets, kMostBuckets)), once});
   }
 }
 

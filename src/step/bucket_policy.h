@@ -45,9 +45,9 @@ struct UpdateCut {
 std::int64_t updated_bytes(const RowBlock& rows);
 
 /// Chooses the number of buckets of each table's update, so that a bucket's rows and slots fill a
-/// quarter of a worker's level 2 cache and workers end together, and whether rows named once are
-/// set apart. bucket_bytes: replaces that size unless 0. `cuts` is overwritten; no memory is taken
-/// if its capacity suffices.
+/// quarter of a worker's level 2 cache, its entries are grouped in that cache and workers end
+/// together, and whether rows named once are set apart. bucket_bytes: replaces that size unless 0.
+/// `cuts` is overwritten; no memory is taken if its capacity suffices.
 void choose_buckets(std::span<const ExpectedUpdate> tables, std::int32_t workers,
                     std::int64_t bucket_bytes, SimdLevel level, std::vector<UpdateCut>& cuts);
 

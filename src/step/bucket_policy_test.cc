@@ -79,11 +79,25 @@ TEST(ChooseBuckets, SmallTablesHaveOneUnlessTheCallerSaysASize) {
   EXPECT_EQ(choose({small}, 4, 12800), std::vector<std::int32_t>{11});
 }
 
+TEST(ChooseBuckets, ABucketHasAtMostEightThousandEntriesWhateverRowsTheyName) {
+  // All entries name 2048 rows of 16 bytes: one bucket by the cache.
+  ExpectedUpdate narrow = {.rows = 2048, .dim = 4, .row_bytes = 16, .outputs = 1 << 20};
+  std::vector<ExpectedUpdate> tables;
+  for (const std::int64_t entries : {8191, 8192, 100'000, 1 << 20}) {
+    narrow.entries = entries;
+    tables.push_back(narrow);
+  }
+  tables.push_back(narrow);
+  tables.back().rows = 40;
+  EXPECT_EQ(choose(tables), (std::vector<std::int32_t>{1, 2, 13, 129, 3}));
+  tables.back().one_source = true;  // neither listed nor counted, were it for one bucket
+  EXPECT_EQ(choose({tables.back()}), std::vector<std::int32_t>{1});
+}
+
 TEST(ChooseBuckets, NoTableNeedHoldAWorkersShareInOneBucket) {
-  // All entries name 2048 rows of 16 bytes: one bucket by the cache, 4 for each of 8 workers.
+  // All entries name 2048 rows of 16 bytes: 4 buckets for each of 8 workers.
   const ExpectedUpdate narrow = {
-      .rows = 2048, .dim = 4, .row_bytes = 16, .entries = 1 << 20, .outputs = 1 << 20};
-  EXPECT_EQ(choose({narrow}, 1), std::vector<std::int32_t>{1});
+      .rows = 2048, .dim = 4, .row_bytes = 16, .entries = 1 << 16, .outputs = 1 << 16};
   EXPECT_EQ(choose({narrow}, 8), std::vector<std::int32_t>{32});
   ExpectedUpdate few_groups = narrow;
   few_groups.rows = 40;
