@@ -174,7 +174,7 @@ TEST_F(InputCosts, ArraysAreGroupedInProportionToTheirNumber) {
     }
   }
   std::vector<FoundTable> tables;
-  const Cost cost = cost_of([&] { tables = group_tables(arrays, {}, {}); });
+  const Cost cost = cost_of([&] { tables = group_tables(arrays, {}, {}, ""); });
   EXPECT_EQ(tables.size(), 20'000u);
   EXPECT_EQ(tables[7].saved.name, "7");
   ASSERT_EQ(tables[7].saved.slots.size(), 1u);

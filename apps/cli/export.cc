@@ -62,7 +62,7 @@ void add_export(CLI::App& app) {
   command
       ->add_option("--label", arguments->label,
                    "word2vec: word of a row: its key, its name with '_' for blanks, or its row "
-                   "number")
+                   "number; behind words that rows share comes '_' and what tells them apart")
       ->check(CLI::IsMember({"key", "name", "row"}))
       ->capture_default_str();
   command->add_flag("--json", arguments->json,

@@ -343,12 +343,13 @@ std::vector<FoundArray> find_npy(const fs::path& path) {
 
 std::vector<FoundTable> group_tables(std::vector<FoundArray>& arrays,
                                      const std::vector<std::string>& tables,
-                                     const std::vector<std::string>& slots) {
+                                     const std::vector<std::string>& slots, const fs::path& from) {
   Grouping grouping(arrays, slots);
   std::vector<FoundTable> found = tables.empty() ? grouping.all() : grouping.chosen(tables);
   if (found.empty())
-    throw ValueError("there must be an array [rows, dim] of floating-point numbers, got " +
-                     listed(arrays));
+    throw ValueError(
+        fmt::format("{}: there must be an array [rows, dim] of floating-point numbers, got {}",
+                    from.string(), listed(arrays)));
   check_names(found);
   grouping.finish();
   return found;

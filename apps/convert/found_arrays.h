@@ -34,9 +34,10 @@ struct FoundTable {
 };
 
 /// Finds out which arrays are tables and slots; `tables` and `slots` as in ImportOptions. Removes
-/// what it uses from `arrays`. Throws as import_tables.
+/// what it uses from `arrays`. Throws as import_tables; `from` is where an error says they are.
 std::vector<FoundTable> group_tables(std::vector<FoundArray>& arrays,
                                      const std::vector<std::string>& tables,
-                                     const std::vector<std::string>& slots);
+                                     const std::vector<std::string>& slots,
+                                     const std::filesystem::path& from);
 
 }  // namespace embertable::jobs

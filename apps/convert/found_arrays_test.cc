@@ -19,7 +19,7 @@ FoundArray array_of(const std::string& name, std::vector<std::int64_t> shape) {
 TEST(GroupTables, RefusesATableThatIsTooWide) {
   const auto refused = [](std::int64_t dim) {
     std::vector<FoundArray> arrays = {array_of("t", {1, dim})};
-    return refusal<ValueError>([&] { group_tables(arrays, {}, {}); });
+    return refusal<ValueError>([&] { group_tables(arrays, {}, {}, "/in"); });
   };
   EXPECT_EQ(refused(4096), "");
   // The second is 4 in 32 bits.
@@ -29,8 +29,11 @@ TEST(GroupTables, RefusesATableThatIsTooWide) {
 
 TEST(GroupTables, NamesTheArraysWhereNoneIsATable) {
   std::vector<FoundArray> arrays = {array_of("a", {4}), array_of("b", {4, 2, 2})};
-  const auto refused = [&] { return refusal<ValueError>([&] { group_tables(arrays, {}, {}); }); };
-  const std::string must = "there must be an array [rows, dim] of floating-point numbers, got ";
+  const auto refused = [&] {
+    return refusal<ValueError>([&] { group_tables(arrays, {}, {}, "/in"); });
+  };
+  const std::string must =
+      "/in: there must be an array [rows, dim] of floating-point numbers, got ";
   EXPECT_EQ(refused(), must + "'a.npy' of [4], 'b.npy' of [4, 2, 2]");
   arrays.push_back(array_of("c", {0, 2}));
   arrays.push_back(array_of("d", {}));
@@ -44,7 +47,7 @@ TEST(GroupTables, SlotsAreThoseWhoseNameAndShapeFit) {
                                     array_of("a/count", {3}),     array_of("a/other", {4, 2}),
                                     array_of("b/a", {3, 2}),      array_of("a/b/c", {3, 2}),
                                     array_of("a/momenta/x", {3}), array_of("scalar", {1})};
-  const std::vector<FoundTable> tables = group_tables(arrays, {}, {});
+  const std::vector<FoundTable> tables = group_tables(arrays, {}, {}, "/in");
   std::vector<std::string> found, left;
   for (const FoundTable& table : tables) {
     found.push_back(table.saved.name);

@@ -49,11 +49,8 @@ ImportReport import_arrays(const ImportOptions& options, const Converted& conver
   std::vector<FoundArray> arrays = options.format == TableFormat::kNpy
                                        ? find_npy(options.from)
                                        : find_in_bundle(options.from, report.left_out);
-  if (arrays.empty())
-    throw ValueError(
-        fmt::format("{}: there must be an array [rows, dim] of floating-point numbers, got none",
-                    options.from.string()));
-  const std::vector<FoundTable> tables = group_tables(arrays, options.tables, options.slots);
+  const std::vector<FoundTable> tables =
+      group_tables(arrays, options.tables, options.slots, options.from);
   std::vector<checkpoint::SavedTable> saved;
   for (const FoundTable& table : tables) saved.push_back(table.saved);
   for (const FoundTable& table : tables)

@@ -35,7 +35,8 @@ TEST(RowWords, AreRefusedWhereThatGivesAnothersWord) {
   EXPECT_EQ(embertable::refusal<ValueError>([] {
               written({"Emma", "Emma_0", "Emma"});
             }),
-            "each row must have a word of its own, got 'Emma_0' for row 0 and another one");
+            "a word must name one row, got 'Emma_0' for row 0 and another one; --label row takes "
+            "numbers");
 }
 
 }  // namespace

@@ -57,7 +57,7 @@ void touch_all(const TableUpdate& table, const GroupedEntries<Index>& grouped) {
   for (std::int64_t i = 0; i < grouped.multis; ++i) touch(table, grouped.multi_row[i]);
 }
 
-/// Whether entries with 32-bit rows may be summed and stepped at once.
+/// Whether the rule may have a form that sums a row's entries and steps it at once.
 template <class Index>
 bool has_fused_form(const TableUpdate& table) {
   return sizeof(Index) == sizeof(std::uint32_t) && table.accumulates &&
