@@ -283,6 +283,7 @@ def test_errors_say_what_to_do():
 
 def test_an_engine_takes_pinned_memory_and_names_that_of_the_device():
     engine = et.Embedding(et.FeatureConfig(et.TableConfig(ROWS, DIM, combiner="sum", name="t")), et.SGD(1.0), et.EngineStrategy(), seed=1)
+    engine.build()
     ids, rows = torch.tensor([1, 2]).pin_memory(), torch.empty(2, DIM).pin_memory()
     _, token = engine.look_up(ids, out=rows.numpy())
     np.testing.assert_array_equal(rows, engine.read_rows("t", [1, 2]))
