@@ -56,9 +56,6 @@ struct GroupedEntries {
   const float* single_gain = nullptr;    ///< parallel to single_out, or null: all 1
   const float* order_gain = nullptr;     ///< parallel to order, or null: all 1
   bool to_level2 = false;  ///< rows are fetched ahead into the second-level cache, not the first
-
-  /// All are singles in the order of the output rows, and nothing has fetched their rows yet.
-  bool in_output_order = false;
 };
 
 /// Locates the gradients of a bucket's entries.

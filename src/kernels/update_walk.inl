@@ -5,9 +5,15 @@
 //     struct Sgd {
 //       static constexpr int kSlots = 0;
 //       static constexpr bool row_wise(int) { return false; }  // a slot has one number for a row
+//       struct Sums {};    // what the rule needs of a gradient as a whole
+//       struct Values {};  // what it makes of them and a row's row-wise slots, which it steps
 //       F16 rate;
 //       template <int V>
-//       EMBERTABLE_INLINE void apply(float* row, float* const* slot, const F16 (&g)[V]) const {
+//       EMBERTABLE_INLINE Sums sums(const F16 (&g)[V]) const { return {}; }
+//       EMBERTABLE_INLINE Values values(float* const* slot, const Sums& sums) const { return {}; }
+//       template <int V>
+//       EMBERTABLE_INLINE void step(float* row, float* const* slot, const F16 (&g)[V],
+//                                   const Values& values) const {
 //         for (int v = 0; v < V; ++v) store(row + v * 16, load(row + v * 16) - rate * g[v]);
 //       }
 //     };
@@ -22,56 +28,86 @@
 
 #include "kernels/row_prefetch.inl"
 
-/// Visits the rows that are named once: see visit_rows. kGain: there are gains.
+/// Prefetches what comes after row i of the rows that one entry names: their later rows and
+/// gradients, then those of the others. Neighbouring entries of one output row share a gradient,
+/// which is fetched once.
+template <int kLines, class Index, class Source, class Prefetch>
+EMBERTABLE_INLINE void fetch_after(std::int64_t i, const GroupedEntries<Index>& grouped,
+                                   const SummedEntries<Source>& entries, const Prefetch& prefetch) {
+  const std::int64_t singles = grouped.singles, multis = grouped.multis, total = entries.total;
+  const std::uint32_t* out = grouped.single_out;
+  const std::int64_t r = i + updated_rows_ahead(prefetch.bytes()),
+                     k = i + entries.template ahead<kLines>();
+  if (r < singles + multis)
+    prefetch(r < singles ? grouped.single_row[r] : grouped.multi_row[r - singles]);
+  if (k >= singles) {
+    if (k < singles + total) entries.template prefetch_gradient<kLines>(entries.order[k - singles]);
+  } else if (out[k] != out[k - 1]) {
+    entries.template prefetch_gradient<kLines>(out[k]);
+  }
+}
+
+/// Visits the rows that one entry names: see visit_rows. kGain: there are gains.
 template <int kLines, bool kGain, class Index, class Source, class Prefetch, class Visitor>
 EMBERTABLE_INLINE void visit_singles(const GroupedEntries<Index>& grouped,
                                      const SummedEntries<Source>& entries, const Prefetch& prefetch,
                                      const Visitor& visitor) {
-  const std::int64_t singles = grouped.singles, multis = grouped.multis;
-  const Index *single_row = grouped.single_row, *multi_row = grouped.multi_row;
-  const std::uint32_t *single_out = grouped.single_out, *order = entries.order;
-  const std::int64_t rows = updated_rows_ahead(prefetch.bytes()),
-                     gradients = entries.template ahead<kLines>(), total = entries.total;
-  for (std::int64_t i = 0; i < singles; ++i) {
-    // What is fetched of the multis follows what is fetched of the singles.
-    const std::int64_t r = i + rows, k = i + gradients;
-    if (r < singles + multis) prefetch(r < singles ? single_row[r] : multi_row[r - singles]);
-    if (k < singles + total)
-      entries.template prefetch_gradient<kLines>(k < singles ? single_out[k] : order[k - singles]);
-    visitor.single(single_row[i], entries.source.at(single_out[i]),
-                   kGain ? grouped.single_gain + i : nullptr);
+  const std::int64_t count = grouped.singles;
+  const Index* row = grouped.single_row;
+  const std::uint32_t* out = grouped.single_out;
+  for (std::int64_t i = 0; i < count; ++i) {
+    fetch_after<kLines>(i, grouped, entries, prefetch);
+    visitor.single(row[i], entries.source.at(out[i]), kGain ? grouped.single_gain + i : nullptr);
   }
 }
 
-/// Visits rows as GroupedEntries::in_output_order says. Entries of one output row share a gradient,
-/// which is fetched once.
-template <int kLines, class Index, class Source, class Prefetch, class Visitor>
-EMBERTABLE_INLINE void visit_in_output_order(const GroupedEntries<Index>& grouped,
-                                             const SummedEntries<Source>& entries,
-                                             const Prefetch& prefetch, const Visitor& visitor) {
-  const std::int64_t count = grouped.singles, rows = updated_rows_ahead(prefetch.bytes()),
-                     gradients = entries.template ahead<kLines>();
+/// The same for wide rows. Neighbouring entries of one output row share the sums of its gradient if
+/// there are no gains, and the values of a few rows are made before the first of them steps, so
+/// that none waits for the roots and quotients of its own. Of narrow rows, other rows' steps fill
+/// that wait, and their gradients stay in registers between the sums and the step.
+template <int kLines, bool kGain, class Index, class Source, class Prefetch, class Visitor>
+EMBERTABLE_INLINE void visit_wide_singles(const GroupedEntries<Index>& grouped,
+                                          const SummedEntries<Source>& entries,
+                                          const Prefetch& prefetch, const Visitor& visitor) {
+  constexpr std::int64_t kTogether = 8;
+  const std::int64_t count = grouped.singles;
   const Index* row = grouped.single_row;
   const std::uint32_t* out = grouped.single_out;
   const float* gain = grouped.single_gain;
-  for (std::int64_t i = 0; i < rows && i < count; ++i) prefetch(row[i]);
-  for (std::int64_t i = 0; i < count; ++i) {
-    if (i + rows < count) prefetch(row[i + rows]);
-    const std::int64_t k = i + gradients;
-    if (k < count && out[k] != out[k - 1]) entries.template prefetch_gradient<kLines>(out[k]);
-    visitor.single(row[i], entries.source.at(out[i]), gain == nullptr ? nullptr : gain + i);
+  typename Visitor::Sums sums = {};
+  typename Visitor::Values values[kTogether];
+  for (std::int64_t begin = 0; begin < count; begin += kTogether) {
+    const std::int64_t end = count - begin < kTogether ? count : begin + kTogether;
+    for (std::int64_t i = begin; i < end; ++i) {
+      fetch_after<kLines>(i, grouped, entries, prefetch);
+      if (kGain || i == 0 || out[i] != out[i - 1])
+        sums = visitor.sums_of(entries.source.at(out[i]), kGain ? gain + i : nullptr);
+      values[i - begin] = visitor.values_of(row[i], sums);
+    }
+    for (std::int64_t i = begin; i < end; ++i)
+      visitor.step(row[i], entries.source.at(out[i]), kGain ? gain + i : nullptr,
+                   values[i - begin]);
   }
 }
 
-/// Calls visitor.single(row, gradient, gain or null) and visitor.several(row, first entry, end) for
-/// each row, prefetching what comes next. kLines > 0: cache lines of a gradient, or one more; 0: as
-/// SummedEntries says.
+template <int kLines, bool kGain, class Index, class Source, class Prefetch, class Visitor>
+EMBERTABLE_INLINE void visit_singles_of(const GroupedEntries<Index>& grouped,
+                                        const SummedEntries<Source>& entries,
+                                        const Prefetch& prefetch, const Visitor& visitor) {
+  if constexpr (kLines >= 16)
+    visit_wide_singles<kLines, kGain>(grouped, entries, prefetch, visitor);
+  else
+    visit_singles<kLines, kGain>(grouped, entries, prefetch, visitor);
+}
+
+/// Calls visitor.single(row, gradient, gain or null), or for wide rows visitor.sums_of, values_of
+/// and step, for each row that one entry names, and visitor.several(row, first entry, end) for each
+/// other row, prefetching what comes next. kLines > 0: cache lines of a gradient, or
+/// one more; 0: as SummedEntries says.
 template <int kLines, class Index, class Source, class Prefetch, class Visitor>
 EMBERTABLE_INLINE void visit_rows(const GroupedEntries<Index>& grouped,
                                   const SummedEntries<Source>& entries, const Prefetch& prefetch,
                                   const Visitor& visitor) {
-  if (grouped.in_output_order)
-    return visit_in_output_order<kLines>(grouped, entries, prefetch, visitor);
   const std::int64_t singles = grouped.singles, multis = grouped.multis,
                      rows = updated_rows_ahead(prefetch.bytes());
   // The first ones, of the singles and then of the multis, as visit_singles goes on.
@@ -82,9 +118,9 @@ EMBERTABLE_INLINE void visit_rows(const GroupedEntries<Index>& grouped,
   for (std::int64_t r = 0; r < rows && r < singles + multis; ++r)
     prefetch(r < singles ? grouped.single_row[r] : grouped.multi_row[r - singles]);
   if (grouped.single_gain == nullptr)
-    visit_singles<kLines, false>(grouped, entries, prefetch, visitor);
+    visit_singles_of<kLines, false>(grouped, entries, prefetch, visitor);
   else
-    visit_singles<kLines, true>(grouped, entries, prefetch, visitor);
+    visit_singles_of<kLines, true>(grouped, entries, prefetch, visitor);
   const Index* row = grouped.multi_row;
   const std::uint32_t* start = grouped.multi_start;
   for (std::int64_t i = 0; i < multis; ++i) {
@@ -109,8 +145,8 @@ struct FloatRows {
 
   template <int V, class Rule>
   EMBERTABLE_INLINE void step(const Rule& rule, float* row, std::int64_t, float* const* slot,
-                              const F16 (&gradient)[V]) const {
-    rule.apply(row, slot, gradient);
+                              const F16 (&gradient)[V], const typename Rule::Values& values) const {
+    rule.step(row, slot, gradient, values);
   }
 };
 
@@ -128,10 +164,11 @@ struct HalfRows {
 
   template <int V, class Rule>
   EMBERTABLE_INLINE void step(const Rule& rule, std::uint16_t* row, std::int64_t r,
-                              float* const* slot, const F16 (&gradient)[V]) const {
+                              float* const* slot, const F16 (&gradient)[V],
+                              const typename Rule::Values& values) const {
     alignas(64) float wide[16 * V];
     widen_columns<V>(wide, row);
-    rule.apply(wide, slot, gradient);
+    rule.step(wide, slot, gradient, values);
     round_columns<V>(wide, row, keys.at(static_cast<std::uint64_t>(r)));
   }
 };
@@ -216,22 +253,52 @@ struct FusedVisitor {
   const Rows& rows;
   int tail;
 
-  EMBERTABLE_INLINE void apply(std::uint64_t r, const F16 (&gradient)[V]) const {
-    const auto i = static_cast<std::int64_t>(r);
-    float* at[Rule::kSlots + 1] = {};
-    for (int s = 0; s < Rule::kSlots; ++s) at[s] = rows.slot_at(s, i);
-    kind.step(rule, rows.row_at(i), i, at, gradient);
+  using Sums = typename Rule::Sums;
+  using Values = typename Rule::Values;
+
+  EMBERTABLE_INLINE Sums sums_of(const float* from, const float* gain) const {
+    F16 gradient[V];
+    read(gradient, from, gain);
+    return rule.sums(gradient);
+  }
+  EMBERTABLE_INLINE Values values_of(std::uint64_t r, const Sums& sums) const {
+    const Slots slots(rows, r);
+    return rule.values(slots.at, sums);
+  }
+  EMBERTABLE_INLINE void step(std::uint64_t r, const float* from, const float* gain,
+                              const Values& values) const {
+    F16 gradient[V];
+    read(gradient, from, gain);
+    step(r, gradient, values);
   }
   EMBERTABLE_INLINE void single(std::uint64_t r, const float* from, const float* gain) const {
     F16 gradient[V];
-    load_columns<V, kPart>(gradient, from, tail);
-    if (gain != nullptr) multiply_columns(gradient, *gain);
-    apply(r, gradient);
+    read(gradient, from, gain);
+    step(r, gradient, values_of(r, rule.sums(gradient)));
   }
   EMBERTABLE_INLINE void several(std::uint64_t r, std::uint32_t begin, std::uint32_t end) const {
     F16 gradient[V];
     sum_row<V, kPart>(gradient, entries, begin, end, tail);
-    apply(r, gradient);
+    step(r, gradient, values_of(r, rule.sums(gradient)));
+  }
+
+ private:
+  struct Slots {
+    float* at[Rule::kSlots + 1] = {};
+    EMBERTABLE_INLINE Slots(const Rows& rows, std::uint64_t r) {
+      for (int s = 0; s < Rule::kSlots; ++s) at[s] = rows.slot_at(s, static_cast<std::int64_t>(r));
+    }
+  };
+
+  EMBERTABLE_INLINE void read(F16 (&gradient)[V], const float* from, const float* gain) const {
+    load_columns<V, kPart>(gradient, from, tail);
+    if (gain != nullptr) multiply_columns(gradient, *gain);
+  }
+  EMBERTABLE_INLINE void step(std::uint64_t r, const F16 (&gradient)[V],
+                              const Values& values) const {
+    const Slots slots(rows, r);
+    const auto i = static_cast<std::int64_t>(r);
+    kind.step(rule, rows.row_at(i), i, slots.at, gradient, values);
   }
 };
 

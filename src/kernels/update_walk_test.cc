@@ -60,7 +60,7 @@ struct Bucket {
   std::vector<float> gain;              ///< or empty
   std::vector<GradientPiece> pieces;
   bool one_source = false;
-  bool in_output_order = false;  ///< not grouped; requires that each row is named once
+  bool grouped = true;  ///< false requires that each row is named once
 
   const float* gains() const { return gain.empty() ? nullptr : gain.data(); }
   GradientSource source() const {
@@ -104,12 +104,11 @@ struct Grouped {
     entries = group<Index>({row.data(), bucket.out.data(), bucket.gains(),
                             static_cast<std::int64_t>(row.size()), rows, m},
                            SimdLevel::kScalar);
-    if (bucket.in_output_order)
+    if (!bucket.grouped)
       entries = {.single_row = row.data(),
                  .single_out = bucket.out.data(),
                  .singles = static_cast<std::int64_t>(row.size()),
-                 .single_gain = bucket.gains(),
-                 .in_output_order = true};
+                 .single_gain = bucket.gains()};
   }
   std::vector<Index> row;
   std::vector<std::vector<std::uint32_t>> numbers;
@@ -283,7 +282,7 @@ TEST(RowUpdate, TakesRowsNamedOnceInTheOrderOfTheOutputRows) {
       Bucket bucket = spread(dim, one.pieces, 25, n, 0),
              pieces = spread(dim, several.pieces, 9, n, 0);
       for (Bucket* each : {&bucket, &pieces}) {
-        each->in_output_order = true;
+        each->grouped = false;
         for (std::size_t i = 0; i < n; ++i)
           each->row[i] = static_cast<std::uint32_t>(i * 37 % static_cast<std::size_t>(kRows));
         with_and_without_gain(*each);

@@ -29,9 +29,9 @@
 ///
 /// `slot` goes by slot number: in `row` only row-wise slots are there, elsewhere only the others.
 struct Formula {
-  /// True if there are forms fused with the sum of the gradients. Most rules do without them: a
-  /// tile's gradients are in the nearest cache, and each fused form takes the compiler many
-  /// seconds.
+  /// True if there are forms fused with the sum of the gradients. Then there is one round at most,
+  /// and its terms are of the gradient alone, which rows may share. Most rules do without such
+  /// forms: a tile's gradients are in the nearest cache, and each takes the compiler many seconds.
   static constexpr bool kFused = false;
 
   static constexpr int kSlots = 0;   ///< slots of the rule's spec
@@ -250,36 +250,52 @@ struct FusedStep {
   Unlimited around;
   Columns columns = {};
 
+  static_assert(F::kRounds <= 1);
+  struct Sums {
+    float sum[F::kSums + 1];
+  };
+  struct Values {
+    float value[F::kValues + 1];
+  };
+
   template <int V>
-  EMBERTABLE_INLINE void apply(float* row, float* const* slot, const F16 (&g)[V]) const {
+  EMBERTABLE_INLINE Sums sums(const F16 (&g)[V]) const {
+    Sums made = {};
+    if constexpr (F::kRounds > 0) {
+      F16 lanes[F::kSums], term[F::kSums];
+      for (int i = 0; i < F::kSums; ++i) lanes[i] = zero16();
+      for (int v = 0; v < V; ++v) {
+        formula.template terms<0>(term, zero16(), nullptr, around.gradient(g[v]), nullptr);
+        for (int i = 0; i < F::kSums; ++i) lanes[i] = lanes[i] + columns.zero_rest(term[i]);
+      }
+      for (int i = 0; i < F::kSums; ++i) made.sum[i] = sum16(lanes[i]);
+    }
+    return made;
+  }
+
+  EMBERTABLE_INLINE Values values(float* const* slot, const Sums& sums) const {
+    Values made = {};
+    if constexpr (F::kRounds > 0) {
+      float slots[F::kSlots + 1];
+      for (int s = 0; s < F::kSlots; ++s) {
+        if (F::row_wise(s)) slots[s] = *slot[s];
+      }
+      formula.template row<0>(sums.sum, slots, made.value);
+      for (int s = 0; s < F::kSlots; ++s) {
+        if (F::row_wise(s)) *slot[s] = slots[s];
+      }
+    }
+    return made;
+  }
+
+  template <int V>
+  EMBERTABLE_INLINE void step(float* row, float* const* slot, const F16 (&g)[V],
+                              const Values& values) const {
     FormulaRow<F> at;
     at.row = row;
     for (int s = 0; s < F::kSlots; ++s) at.slot[s] = slot[s];
-    float value[F::kValues + 1];
-    rounds<0>(at, value, g);
+    for (int i = 0; i < F::kValues; ++i) at.value[i] = set1(values.value[i]);
     for (int v = 0; v < V; ++v) at.step(formula, around, v * 16, g[v], columns);
-  }
-
-  template <int kRound, int V>
-  EMBERTABLE_INLINE void rounds(FormulaRow<F>& at, float* value, const F16 (&g)[V]) const {
-    if constexpr (kRound < F::kRounds) {
-      F16 lanes[F::kSums];
-      for (int i = 0; i < F::kSums; ++i) lanes[i] = zero16();
-      for (int v = 0; v < V; ++v) {
-        at.template add_terms<kRound>(formula, around, lanes, v * 16, g[v], columns);
-      }
-      float sum[F::kSums], slots[F::kSlots + 1];
-      for (int i = 0; i < F::kSums; ++i) sum[i] = sum16(lanes[i]);
-      for (int s = 0; s < F::kSlots; ++s) {
-        if (F::row_wise(s)) slots[s] = *at.slot[s];
-      }
-      formula.template row<kRound>(sum, slots, value);
-      for (int s = 0; s < F::kSlots; ++s) {
-        if (F::row_wise(s)) *at.slot[s] = slots[s];
-      }
-      for (int i = 0; i < F::kValues; ++i) at.value[i] = set1(value[i]);
-      rounds<kRound + 1>(at, value, g);
-    }
   }
 };
 

@@ -142,7 +142,6 @@ UpdatedRows update_entries_of(const TableUpdate& table, std::int64_t first, std:
     grouped.single_out = entries.out;
     grouped.single_gain = entries.gain;
     grouped.singles = entries.count;
-    grouped.in_output_order = true;
     grouped.to_level2 = fetches_through_level2();
   }
   lap.to(StepStage::kGroup);
