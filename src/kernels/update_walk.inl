@@ -47,24 +47,11 @@ EMBERTABLE_INLINE void fetch_after(std::int64_t i, const GroupedEntries<Index>& 
   }
 }
 
-/// Visits the rows that one entry names: see visit_rows. kGain: there are gains.
-template <int kLines, bool kGain, class Index, class Source, class Prefetch, class Visitor>
-EMBERTABLE_INLINE void visit_singles(const GroupedEntries<Index>& grouped,
-                                     const SummedEntries<Source>& entries, const Prefetch& prefetch,
-                                     const Visitor& visitor) {
-  const std::int64_t count = grouped.singles;
-  const Index* row = grouped.single_row;
-  const std::uint32_t* out = grouped.single_out;
-  for (std::int64_t i = 0; i < count; ++i) {
-    fetch_after<kLines>(i, grouped, entries, prefetch);
-    visitor.single(row[i], entries.source.at(out[i]), kGain ? grouped.single_gain + i : nullptr);
-  }
-}
-
-/// The same for wide rows. Neighbouring entries of one output row share the sums of its gradient if
-/// there are no gains, and the values of a few rows are made before the first of them steps, so
-/// that none waits for the roots and quotients of its own. Of narrow rows, other rows' steps fill
-/// that wait, and their gradients stay in registers between the sums and the step.
+/// Visits wide rows that one entry names: see visit_singles. Neighbouring entries of one output row
+/// share the sums of its gradient if there are no gains, and the values of a few rows are made
+/// before the first of them steps, so that none waits for the roots and quotients of its own. Of
+/// narrow rows, other rows' steps fill that wait, and their gradients stay in registers between the
+/// sums and the step.
 template <int kLines, bool kGain, class Index, class Source, class Prefetch, class Visitor>
 EMBERTABLE_INLINE void visit_wide_singles(const GroupedEntries<Index>& grouped,
                                           const SummedEntries<Source>& entries,
@@ -90,20 +77,28 @@ EMBERTABLE_INLINE void visit_wide_singles(const GroupedEntries<Index>& grouped,
   }
 }
 
+/// Visits the rows that one entry names: see visit_rows. kGain: there are gains.
 template <int kLines, bool kGain, class Index, class Source, class Prefetch, class Visitor>
-EMBERTABLE_INLINE void visit_singles_of(const GroupedEntries<Index>& grouped,
-                                        const SummedEntries<Source>& entries,
-                                        const Prefetch& prefetch, const Visitor& visitor) {
-  if constexpr (kLines >= 16)
+EMBERTABLE_INLINE void visit_singles(const GroupedEntries<Index>& grouped,
+                                     const SummedEntries<Source>& entries, const Prefetch& prefetch,
+                                     const Visitor& visitor) {
+  // From 256 columns on: narrower rows lose by it, as docs/performance.md says.
+  if constexpr (kLines >= 16) {
     visit_wide_singles<kLines, kGain>(grouped, entries, prefetch, visitor);
-  else
-    visit_singles<kLines, kGain>(grouped, entries, prefetch, visitor);
+  } else {
+    const Index* row = grouped.single_row;
+    const std::uint32_t* out = grouped.single_out;
+    for (std::int64_t i = 0; i < grouped.singles; ++i) {
+      fetch_after<kLines>(i, grouped, entries, prefetch);
+      visitor.single(row[i], entries.source.at(out[i]), kGain ? grouped.single_gain + i : nullptr);
+    }
+  }
 }
 
 /// Calls visitor.single(row, gradient, gain or null), or for wide rows visitor.sums_of, values_of
 /// and step, for each row that one entry names, and visitor.several(row, first entry, end) for each
-/// other row, prefetching what comes next. kLines > 0: cache lines of a gradient, or
-/// one more; 0: as SummedEntries says.
+/// other row, prefetching what comes next. kLines > 0: cache lines of a gradient, or one more; 0:
+/// as SummedEntries says.
 template <int kLines, class Index, class Source, class Prefetch, class Visitor>
 EMBERTABLE_INLINE void visit_rows(const GroupedEntries<Index>& grouped,
                                   const SummedEntries<Source>& entries, const Prefetch& prefetch,
@@ -118,9 +113,9 @@ EMBERTABLE_INLINE void visit_rows(const GroupedEntries<Index>& grouped,
   for (std::int64_t r = 0; r < rows && r < singles + multis; ++r)
     prefetch(r < singles ? grouped.single_row[r] : grouped.multi_row[r - singles]);
   if (grouped.single_gain == nullptr)
-    visit_singles_of<kLines, false>(grouped, entries, prefetch, visitor);
+    visit_singles<kLines, false>(grouped, entries, prefetch, visitor);
   else
-    visit_singles_of<kLines, true>(grouped, entries, prefetch, visitor);
+    visit_singles<kLines, true>(grouped, entries, prefetch, visitor);
   const Index* row = grouped.multi_row;
   const std::uint32_t* start = grouped.multi_start;
   for (std::int64_t i = 0; i < multis; ++i) {
