@@ -135,6 +135,19 @@ template <int kBits>
 EMBERTABLE_INLINE U16 shifted_right(U16 a) {
   return {_mm256_srli_epi32(a.low, kBits), _mm256_srli_epi32(a.high, kBits)};
 }
+template <int kBits>
+EMBERTABLE_INLINE U16 shifted_left(U16 a) {
+  return {_mm256_slli_epi32(a.low, kBits), _mm256_slli_epi32(a.high, kBits)};
+}
+EMBERTABLE_INLINE F16 interleaved(__m256 even, __m256 odd) {
+  const __m256 low = _mm256_unpacklo_ps(even, odd), high = _mm256_unpackhi_ps(even, odd);
+  return {_mm256_permute2f128_ps(low, high, 0x20), _mm256_permute2f128_ps(low, high, 0x31)};
+}
+EMBERTABLE_INLINE void interleave(F16& a, F16& b) {
+  const F16 even = a, odd = b;
+  a = interleaved(even.low, odd.low);
+  b = interleaved(even.high, odd.high);
+}
 
 EMBERTABLE_INLINE __m256 widened(__m128i halves) {
   return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(halves), 16));

@@ -104,6 +104,18 @@ template <int kBits>
 EMBERTABLE_INLINE U16 shifted_right(U16 a) {
   return {_mm512_srli_epi32(a.all, kBits)};
 }
+template <int kBits>
+EMBERTABLE_INLINE U16 shifted_left(U16 a) {
+  return {_mm512_slli_epi32(a.all, kBits)};
+}
+EMBERTABLE_INLINE void interleave(F16& a, F16& b) {
+  const __m512i first = _mm512_set_epi32(23, 7, 22, 6, 21, 5, 20, 4, 19, 3, 18, 2, 17, 1, 16, 0);
+  const __m512i second =
+      _mm512_set_epi32(31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9, 24, 8);
+  const F16 even = a, odd = b;
+  a.all = _mm512_permutex2var_ps(even.all, first, odd.all);
+  b.all = _mm512_permutex2var_ps(even.all, second, odd.all);
+}
 
 EMBERTABLE_INLINE F16 widened(__m256i halves) {
   return {_mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(halves), 16))};

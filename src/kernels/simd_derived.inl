@@ -32,6 +32,15 @@ EMBERTABLE_INLINE void load_columns(F16 (&x)[V], const Element* p, int tail) {
   for (int v = 0; v < V; ++v)
     x[v] = kPart && v == V - 1 ? load_part(p + v * 16, tail) : load(p + v * 16);
 }
+
+/// Widens 32 numbers of bfloat16 with half the instructions that two vectors in order take. Sums of
+/// such are put in order by `interleave`.
+EMBERTABLE_INLINE void load_even_odd(F16& even, F16& odd, const std::uint16_t* p) {
+  const U16 pairs = load_bits(reinterpret_cast<const std::uint32_t*>(p));
+  even = of_bits(shifted_left<16>(pairs));
+  odd = of_bits(pairs & set1_bits(0xffff0000u));
+}
+
 template <int V, bool kPart>
 EMBERTABLE_INLINE void store_columns(float* p, const F16 (&x)[V], int tail) {
   EMBERTABLE_UNROLL

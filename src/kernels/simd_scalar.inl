@@ -195,6 +195,24 @@ EMBERTABLE_INLINE U16 shifted_right(U16 a) {
   for (int i = 0; i < 4; ++i) a.part[i] >>= kBits;
   return a;
 }
+template <int kBits>
+EMBERTABLE_INLINE U16 shifted_left(U16 a) {
+  EMBERTABLE_UNROLL
+  for (int i = 0; i < 4; ++i) a.part[i] <<= kBits;
+  return a;
+}
+
+/// Puts 32 columns in order, of which `a` holds the even and `b` the odd ones: the first 16 become
+/// `a`.
+EMBERTABLE_INLINE void interleave(F16& a, F16& b) {
+  const F16 even = a, odd = b;
+  EMBERTABLE_UNROLL
+  for (int i = 0; i < 4; ++i) {
+    F16& to = i < 2 ? a : b;
+    to.part[2 * i % 4] = _mm_unpacklo_ps(even.part[i], odd.part[i]);
+    to.part[2 * i % 4 + 1] = _mm_unpackhi_ps(even.part[i], odd.part[i]);
+  }
+}
 
 /// Widens 16 numbers of bfloat16, or the first n of them; the other lanes are +0.
 EMBERTABLE_INLINE F16 load(const std::uint16_t* p) {

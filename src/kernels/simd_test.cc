@@ -1,6 +1,8 @@
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cmath>
+#include <cstdint>
 #include <cstring>
 #include <limits>
 #include <utility>
@@ -111,6 +113,21 @@ TEST(Simd, FindsNanInAnyLane) {
       EXPECT_TRUE(found()) << to_string(level) << " lane " << i;
       numbers[i] = number;
     }
+  }
+}
+
+TEST(Simd, PairsOfHalvesComeInOrder) {
+  std::vector<std::uint16_t> halves(32);
+  std::vector<float> want(32);
+  for (std::size_t i = 0; i < 32; ++i) {
+    // Signs, exponents and fractions that differ between neighbours; both bytes count.
+    halves[i] = static_cast<std::uint16_t>(0x3c81 + i * 0x0107 + (i % 3 == 0 ? 0x8000 : 0));
+    want[i] = std::bit_cast<float>(static_cast<std::uint32_t>(halves[i]) << 16);
+  }
+  for (const SimdLevel level : usable_levels()) {
+    std::vector<float> got(32);
+    EMBERTABLE_AT_LEVEL(level, run_pairs(halves.data(), got.data()));
+    EXPECT_EQ(got, want) << to_string(level);
   }
 }
 

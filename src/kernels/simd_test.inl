@@ -38,4 +38,13 @@ inline void run_sums(const float* rows, float* sums) {
 
 inline void run_store_part(const float* from, float* to, int n) { store_part(to, load(from), n); }
 
+/// Widens 32 numbers in pairs, and puts them in order.
+inline void run_pairs(const std::uint16_t* halves, float* to) {
+  F16 a, b;
+  load_even_odd(a, b, halves);
+  interleave(a, b);
+  store(to, a);
+  store(to + 16, b);
+}
+
 inline bool run_any_nan(const float* pa, const float* pb) { return any_nan(load(pa), load(pb)); }

@@ -14,6 +14,27 @@ struct PlainRow {
   EMBERTABLE_INLINE void read(F16 (&x)[V], std::int64_t column, int tail) const {
     load_columns<V, kPart>(x, at + column, tail);
   }
+  /// Whole vectors of halves are summed in pairs: the even columns and the odd ones of 32.
+  template <int V, bool kPart>
+  static constexpr bool in_pairs() {
+    return sizeof(T) == 2 && V % 2 == 0 && !kPart;
+  }
+  template <int V, bool kPart>
+  EMBERTABLE_INLINE void read_term(F16 (&x)[V], std::int64_t column, int tail) const {
+    if constexpr (in_pairs<V, kPart>()) {
+      EMBERTABLE_UNROLL
+      for (int v = 0; v < V; v += 2) load_even_odd(x[v], x[v + 1], at + column + v * 16);
+    } else {
+      read<V, kPart>(x, column, tail);
+    }
+  }
+  template <int V, bool kPart>
+  EMBERTABLE_INLINE static void put_in_order(F16 (&sum)[V]) {
+    if constexpr (in_pairs<V, kPart>()) {
+      EMBERTABLE_UNROLL
+      for (int v = 0; v < V; v += 2) interleave(sum[v], sum[v + 1]);
+    }
+  }
 };
 
 /// A row of bytes with its scale and offset behind.
@@ -34,6 +55,12 @@ struct ScaledRow {
     EMBERTABLE_UNROLL
     for (int v = 0; v < V; ++v) x[v] = x[v] * scale + offset;
   }
+  template <int V, bool kPart>
+  EMBERTABLE_INLINE void read_term(F16 (&x)[V], std::int64_t column, int tail) const {
+    read<V, kPart>(x, column, tail);
+  }
+  template <int V, bool kPart>
+  EMBERTABLE_INLINE static void put_in_order(F16 (&)[V]) {}
 };
 
 template <class Row>
@@ -108,10 +135,10 @@ inline int row_lines(const GatheredRows& rows) {
 
 inline std::int64_t smaller(std::int64_t a, std::int64_t b) { return a < b ? a : b; }
 
-/// Number of rows between a row's prefetch and its use: 16 KiB of them, 16 rows at least and 128 at
-/// most.
-inline std::int64_t rows_ahead(std::int64_t row_bytes) {
-  const std::int64_t rows = 16384 / row_bytes;
+/// Number of rows between a row's prefetch and its use: 16 KiB of them, or 64 KiB in the
+/// second-level cache, 16 rows at least and 128 at most.
+inline std::int64_t rows_ahead(std::int64_t row_bytes, bool to_level2) {
+  const std::int64_t rows = (to_level2 ? 65536 : 16384) / row_bytes;
   return rows < 16 ? 16 : rows > 128 ? 128 : rows;
 }
 
@@ -151,9 +178,13 @@ template <class Index>
   bytes.dim *= element;
   const AnyRows<Index, ScaledRow> rows(bytes);
   const Index* row = static_cast<const Index*>(soon.row);
-  const std::int64_t few = smaller(soon.count, rows_ahead(bytes_of_row(soon.rows)));
+  const std::int64_t few =
+      smaller(soon.count, rows_ahead(bytes_of_row(soon.rows), soon.rows.to_level2));
   const int lines = row_lines(soon.rows);
-  for (std::int64_t i = 0; i < few; ++i) prefetch_read(rows.at(row[i]).address(), lines);
+  for (std::int64_t i = 0; i < few; ++i) {
+    const void* first = rows.at(row[i]).address();
+    soon.rows.to_level2 ? prefetch_far(first, lines) : prefetch_read(first, lines);
+  }
 }
 
 /// Fetches rows ahead of their use: those of this gather, then those of the next one.
@@ -169,7 +200,9 @@ struct RowsAhead {
   RowsAhead(const GatherArgs& args, std::int64_t begin, std::int64_t past_last)
       : rows(args.rows),
         row(static_cast<typename Addresses::Numbers>(args.row) +
-            smaller(begin + rows_ahead(Addresses::Row::row_bytes(args.rows.dim)), past_last)),
+            smaller(
+                begin + rows_ahead(Addresses::Row::row_bytes(args.rows.dim), args.rows.to_level2),
+                past_last)),
         end(static_cast<typename Addresses::Numbers>(args.row) + past_last),
         lines(row_lines(args.rows)),
         to_level2(args.rows.to_level2),
@@ -253,7 +286,7 @@ struct Bag {
   EMBERTABLE_INLINE void read(F16 (&x)[V], std::int64_t j, std::int64_t column, int tail) const {
     // Rows are fetched with their first columns.
     if (column == 0) ahead.template fetch<kLines>();
-    rows.at(row[j]).template read<V, kPart>(x, column, tail);
+    rows.at(row[j]).template read_term<V, kPart>(x, column, tail);
     if (kWeighted) multiply_columns(x, weight[j]);
   }
 
@@ -277,6 +310,7 @@ struct Bag {
         for (int v = 0; v < V; ++v) sum[v] = none ? zero16() : sum[v] / by;
       }
     }
+    Addresses::Row::template put_in_order<V, kPart>(sum);
     store_columns<V, kPart>(out + column, sum, tail);
   }
 };
