@@ -125,15 +125,17 @@ UpdatedRows update_entries_of(const TableUpdate& table, std::int64_t first, std:
   const std::int64_t hot_rows = hot != nullptr ? hot->rows() : 0;
   GroupedEntries<Index> grouped;
   if (first < table.plan.bucket.back()) {
+    const std::int64_t fetched = fetched_while_grouping<Index>(table);
     grouped = group<Index>({.row = entries.row,
                             .out = entries.out,
                             .gain = entries.gain,
                             .count = entries.count,
                             .rows = table.rows,
                             .memory = scratch.memory<Index>(),
-                            .prefetched_bytes = fetched_while_grouping<Index>(table),
+                            .prefetched_bytes = fetched,
                             .to_level2 = fetches_through_level2()},
                            level);
+    grouped.to_level2 = fetched == 0;
     if (table.touched != nullptr) touch_all(table, grouped);
   } else {
     // Marks of neighbouring rows, which other workers may update, share a word.
