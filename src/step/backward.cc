@@ -135,6 +135,7 @@ UpdatedRows update_entries_of(const TableUpdate& table, std::int64_t first, std:
                             .prefetched_bytes = fetched,
                             .to_level2 = fetches_through_level2()},
                            level);
+    // What a burst fetched is in the second-level cache already.
     grouped.to_level2 = fetched == 0;
     if (table.touched != nullptr) touch_all(table, grouped);
   } else {

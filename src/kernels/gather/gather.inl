@@ -14,11 +14,13 @@ struct PlainRow {
   EMBERTABLE_INLINE void read(F16 (&x)[V], std::int64_t column, int tail) const {
     load_columns<V, kPart>(x, at + column, tail);
   }
-  /// Whole vectors of halves are summed in pairs: the even columns and the odd ones of 32.
+  /// Whether a sum of V vectors has the even columns of 32 in one and the odd ones in the next, as
+  /// halves are widened with the least work.
   template <int V, bool kPart>
   static constexpr bool in_pairs() {
     return sizeof(T) == 2 && V % 2 == 0 && !kPart;
   }
+  /// Reads a term of a sum.
   template <int V, bool kPart>
   EMBERTABLE_INLINE void read_term(F16 (&x)[V], std::int64_t column, int tail) const {
     if constexpr (in_pairs<V, kPart>()) {
@@ -28,6 +30,7 @@ struct PlainRow {
       read<V, kPart>(x, column, tail);
     }
   }
+  /// Puts the columns of a sum of terms in order.
   template <int V, bool kPart>
   EMBERTABLE_INLINE static void put_in_order(F16 (&sum)[V]) {
     if constexpr (in_pairs<V, kPart>()) {
