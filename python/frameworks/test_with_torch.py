@@ -1,5 +1,6 @@
 """PyTorch's tensors go in and come out, and nothing is frozen by torch.compile or torch.jit.trace."""
 
+import copy
 import traceback
 
 import numpy as np
@@ -138,6 +139,23 @@ def test_a_fresh_optimizer_takes_its_moments(tmp_path):
         one(torch.ones(2, 3)).sum().backward()
     optimizer.step(), adam.step()
     assert all(torch.equal(a, b) for a, b in zip(model.parameters(), fresh.parameters()))
+
+
+def test_an_optimizer_that_refuses_its_state_changes_nothing(tmp_path, monkeypatch):
+    model = torch.nn.Linear(3, 2)
+    path = tpu.Checkpoint(model=model, optimizer=trained(model), rate=0.5).save(tmp_path / "run")
+    fresh = torch.nn.Linear(3, 2)
+    adam = trained(fresh)
+    before = copy.deepcopy([fresh.state_dict(), adam.state_dict()])
+    checkpoint = tpu.Checkpoint(model=fresh, optimizer=adam, rate=0.1)
+
+    def refuse(state):
+        raise ValueError("refused")
+
+    monkeypatch.setattr(adam, "load_state_dict", refuse)
+    with pytest.raises(ValueError, match="refused"):
+        checkpoint.restore(path)
+    assert str([fresh.state_dict(), adam.state_dict()]) == str(before) and checkpoint.rate == 0.1
 
 
 def test_a_longer_module_takes_the_parts_that_were_saved(tmp_path):

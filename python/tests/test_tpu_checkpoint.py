@@ -232,6 +232,86 @@ def test_parts_of_a_state_are_gathered(tmp_path):
     assert tpu.Checkpoint(model=shorter).restore(path).unused == ["model/1"] and shorter.weights[0].tolist() == [4, 4]
 
 
+class Live(FakeModule):
+    """A module whose state has containers of its own, and which refuses some states halfway."""
+
+    def __init__(self, value, refused=None):
+        super().__init__(value)
+        self.refused = refused
+
+    def state_dict(self):
+        return {"weight": self.state["weight"], "state": self.state["state"], "none": None}
+
+    def load_state_dict(self, state):
+        self.state["weight"][:] = state["weight"]  # in place, as torch does
+        if state["weight"][0] == self.refused:
+            raise KeyError("refused")
+        self.state["state"] = state["state"]
+
+
+class Strict:
+    """An object that refuses some values of an attribute."""
+
+    def __init__(self, value, refused=None):
+        self.__dict__.update(refused=refused, kernel=np.float32(value))
+
+    def __setattr__(self, name, value):
+        if value == self.refused:
+            raise AttributeError(f"{name} cannot be {value}")
+        super().__setattr__(name, value)
+
+
+def objects(value, *, module=None, strict=None, weights=None):
+    """All kinds of places; one of them may refuse what is restored."""
+    keras = FakeKeras(value)
+    if weights is not None:
+        keras.set_weights = weights
+    embedding = an_embedding()
+    if value:
+        train(embedding)
+    else:
+        embedding.build(2)
+    return {"array": np.full(2, value), "variable": et.Variable([value]), "sharded": et.ShardedVariable([et.Variable([value])]),
+            "frozen": np.float32(value), "numbers": (value, [value, "text"]), "first": Live(value), "optimizer": Live(value, module),
+            "model": keras, "strict": Strict(value, strict), "embedding": embedding}
+
+
+def contents(checkpoint):
+    return [checkpoint.array.tolist(), checkpoint.variable.numpy().tolist(), checkpoint.sharded.numpy().tolist(), checkpoint.frozen,
+            checkpoint.numbers, str(checkpoint.first.state), str(checkpoint.optimizer.state), str(checkpoint.model.weights),
+            checkpoint.strict.kernel, checkpoint.embedding.digest(), checkpoint.embedding.step, checkpoint.save_counter]
+
+
+def fail(weights):
+    if weights[0][0]:
+        raise RuntimeError("no weights")
+
+
+@pytest.mark.parametrize("refusal, error", [({"module": 3.0}, KeyError), ({"strict": 3.0}, AttributeError), ({"weights": fail}, RuntimeError)])
+def test_an_object_that_refuses_its_state_changes_nothing(tmp_path, refusal, error):
+    path = tpu.Checkpoint(**objects(3.0)).save(tmp_path / "run")
+    checkpoint = tpu.Checkpoint(**objects(0.0, **refusal))
+    before = contents(checkpoint)
+    with pytest.raises(error):
+        checkpoint.restore(path)
+    assert contents(checkpoint) == before
+    fine = tpu.Checkpoint(**objects(0.0))
+    fine.restore(path).assert_consumed()
+    assert contents(fine) == contents(tpu.Checkpoint(**objects(3.0)))[:-1] + [1]
+
+
+def test_tables_that_cannot_be_read_change_no_object(tmp_path):
+    path = tpu.Checkpoint(**objects(3.0)).save(tmp_path / "run")
+    file = max((tmp_path / "run").rglob("*user*.safetensors"), key=lambda one: one.stat().st_size)
+    whole = file.read_bytes()
+    file.write_bytes(whole[:-3] + bytes([whole[-3] ^ 1]) + whole[-2:])
+    checkpoint = tpu.Checkpoint(**objects(0.0))
+    before = contents(checkpoint)
+    with pytest.raises((OSError, ValueError)):
+        checkpoint.restore(path)
+    assert contents(checkpoint) == before
+
+
 def test_values_of_tuples_are_replaced(tmp_path):
     import collections
     Pair = collections.namedtuple("Pair", "a b")

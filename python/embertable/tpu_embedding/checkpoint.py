@@ -1,5 +1,7 @@
 """Checkpoints of an embedding and of what is trained beside it, in one commit."""
 
+import contextlib
+import copy
 import importlib
 import json
 import math
@@ -24,23 +26,64 @@ _DATA = (bytes, bytearray, memoryview, set, frozenset, complex)  # that no place
 class _Place:
     """A value that a checkpoint keeps: how it is read, and how a saved one takes its place."""
 
-    def __init__(self, path: str, read: Callable[[], Any], write: Callable[[Any], None], whole: "_Whole | None" = None) -> None:
+    def __init__(self, path: str, read: Callable[[], Any], write: Callable[[Any], None], whole: "_Whole | None" = None,
+                 back: Callable[[], None] | None = None) -> None:
+        """back: puts a value back that is replaced, not changed."""
         self.path = path
         self.read = read
         self.write = write
         self.whole = whole  # of which it is a part
+        self._back = back
+
+    def undo(self) -> Callable[[], None]:
+        """What gives the place the value back that it has now."""
+        if self._back is not None:
+            return self._back
+        old = np.array(self.read())
+        return lambda: self.write(old)
 
 
 class _Whole:
     """An object that takes its state at once: what was found is gathered, and everything else stays as it is."""
 
-    def __init__(self, path: str, take: Callable[[], None]) -> None:
+    def __init__(self, path: str, read: Callable[[], Any], take: Callable[[Any], object]) -> None:
         self.path = path
-        self.take = take
+        self._read = read
+        self._take = take
+        self.gathered = _copied(read(), lambda value: value)  # what `take` gives to the object
+
+    def take(self) -> None:
+        self._take(self.gathered)
+
+    def undo(self) -> Callable[[], None]:
+        """What gives the object the state back that it has now."""
+        old = _copied(self._read(), _value_copied)
+
+        def undo() -> None:
+            self._take(old)
+
+        return undo
 
     def place_of(self, path: str) -> _Place | None:
         """A place for a saved value that the object lacks so far, None if it cannot take it."""
         return None
+
+
+def _copied(state: Any, leaf: Callable[[Any], Any]) -> Any:
+    """A state in containers of its own, since those of an object's state may be the object's."""
+    if isinstance(state, dict):
+        made = copy.copy(state)  # with what its class has beside the items
+        made.update((key, _copied(item, leaf)) for key, item in state.items())
+        return made
+    if isinstance(state, list):
+        return [_copied(item, leaf) for item in state]
+    return leaf(state)
+
+
+def _value_copied(value: Any) -> Any:
+    if _is_torch(value) and hasattr(value, "clone"):
+        return value.detach().clone()
+    return np.copy(value) if isinstance(value, np.ndarray) else value
 
 
 def _is_torch(value: Any) -> bool:
@@ -105,7 +148,7 @@ class _Walk:
         elif isinstance(value, (Variable, ShardedVariable)):
             yield _Place(path, lambda: value, _assigning(value))
         elif isinstance(value, (*_PLAIN, IdMap)):
-            yield _Place(path, lambda: value, replace)
+            yield _Place(path, lambda: value, replace, back=lambda: replace(value))
         elif isinstance(value, np.ndarray) and value.flags.writeable:
             yield _Place(path, lambda: value, _into_array(value))
         elif hasattr(value, "assign") and hasattr(value, "dtype"):  # tf.Variable
@@ -113,7 +156,7 @@ class _Walk:
         elif _is_torch(value) and hasattr(value, "copy_"):
             yield _Place(path, lambda: _array_of(value), lambda saved: value.data.copy_(_torch_tensor(saved)))
         elif _is_array(value):
-            yield _Place(path, lambda: _array_of(value), lambda saved: replace(_like(value, saved)))
+            yield _Place(path, lambda: _array_of(value), lambda saved: replace(_like(value, saved)), back=lambda: replace(value))
         elif id(value) not in self._seen:  # else it has its places already
             self._seen.add(id(value))
             yield from self._places_within(path, value, replace, level, named)
@@ -190,13 +233,11 @@ class _State(_Whole):
     """A module or an optimizer of PyTorch, or what has its `state_dict` and `load_state_dict`."""
 
     def __init__(self, path: str, module: Any) -> None:
-        state = module.state_dict()
-        super().__init__(path, lambda: module.load_state_dict(state))
-        self._state = state
+        super().__init__(path, module.state_dict, module.load_state_dict)
         self._is_torch = any(base.__module__.split(".")[0] == "torch" for base in type(module).__mro__)
 
     def places(self) -> Iterator[_Place]:
-        yield from self._walk(self.path, self._state)
+        yield from self._walk(self.path, self.gathered)
 
     def _walk(self, at: str, container: Any) -> Iterator[_Place]:
         for key, item in container.items() if isinstance(container, dict) else enumerate(container):
@@ -229,7 +270,7 @@ class _State(_Whole):
         *inner, last = path[len(self.path) + 1:].split("/")
         if not inner:
             return None
-        container: Any = self._state
+        container: Any = self.gathered
         for depth, name in enumerate(inner):
             if not isinstance(container, dict):
                 return None
@@ -240,7 +281,7 @@ class _State(_Whole):
             return None
 
         def write(saved: Any) -> None:
-            within: Any = self._state
+            within: Any = self.gathered
             for name in inner:
                 known = _key_in(within, name)
                 within = within.setdefault(_new_key(within, name) if known is None else known, {})
@@ -266,13 +307,24 @@ class _Weights(_Whole):
     """A model of Keras, or what has its `get_weights` and `set_weights`."""
 
     def __init__(self, path: str, model: Any) -> None:
-        weights = list(model.get_weights())
-        super().__init__(path, lambda: model.set_weights(weights))
-        self._weights = weights
+        super().__init__(path, lambda: list(model.get_weights()), model.set_weights)
 
     def places(self) -> Iterator[_Place]:
-        for i, weight in enumerate(self._weights):
-            yield _Place(f"{self.path}/{i}", lambda weight=weight: weight, _setter(self._weights, i), self)  # type: ignore[misc]
+        for i, weight in enumerate(self.gathered):
+            yield _Place(f"{self.path}/{i}", lambda weight=weight: weight, _setter(self.gathered, i), self)  # type: ignore[misc]
+
+
+@contextlib.contextmanager
+def _undone_after_errors() -> Iterator[list[Callable[[], None]]]:
+    """Gives a list for what undoes changes. If the body raises, they are called from the last to the first."""
+    changes: list[Callable[[], None]] = []
+    try:
+        yield changes
+    except BaseException:
+        for undo in reversed(changes):
+            with contextlib.suppress(Exception):  # the first error says more
+                undo()
+        raise
 
 
 class CheckpointStatus:
@@ -392,8 +444,10 @@ class Checkpoint:
     def restore(self, save_path: str | os.PathLike[str], options: Any = None) -> CheckpointStatus:
         """Gives the objects their saved values. save_path: the directory of a step, or of a run, which stands for its latest step.
         Nothing changes if the checkpoint cannot be read, or if a value is of another kind, dtype or shape. Objects with a
-        state_dict or weights take what was found at once, and keep the rest. Returns a CheckpointStatus, whose
-        `assert_consumed` says whether all was found. Raises ValueError, OSError, embertable.DataLossError.
+        state_dict or weights take what was found at once, and keep the rest. If an object refuses its value, or the
+        embedding its tables, what has changed so far gets back what it had, but for an object that refuses that too; tables and
+        id maps change last. Returns a CheckpointStatus, whose `assert_consumed` says whether all was found. Raises ValueError,
+        OSError, embertable.DataLossError, and what an object raises.
         """
         save_path = find_checkpoint(save_path)  # a run may be saved to meanwhile
         state = read_saved_state(save_path)
@@ -413,13 +467,19 @@ class Checkpoint:
         found = [place for place in places if place.path in saved and place.path not in maps]
         for place in found:
             _check_fits(place, saved[place.path])
-        if engine is not None:
-            report = engine.restore(save_path)
-        for place in found:
-            place.write(saved[place.path])
-        for whole in wholes:
-            if any(place.whole is whole for place in found):
-                whole.take()
+        for place in maps.values():
+            place.write(place.read())  # raises where nothing can be put, while nothing has changed
+        with _undone_after_errors() as changes:
+            for place in found:
+                if place.whole is None:
+                    changes.append(place.undo())
+                place.write(saved[place.path])
+            for whole in wholes:
+                if any(place.whole is whole for place in found):
+                    changes.append(whole.undo())
+                    whole.take()
+            if engine is not None:
+                report = engine.restore(save_path)
         saved_maps = {path: saved_map for path, saved_map in (report.id_maps if report else {}).items() if path in maps}
         for path, saved_map in saved_maps.items():
             maps[path].write(saved_map)
