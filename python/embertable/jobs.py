@@ -11,7 +11,7 @@ import signal
 import tempfile
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, SupportsIndex
 
 import numpy as np
 
@@ -38,6 +38,11 @@ def _toml(what: str, value: Any, where: str) -> str:
     if isinstance(value, float):
         return repr(value)
     raise TypeError(f"{what}: {where} must be a number, bool, text, list or dict, got {type(value).__name__}")
+
+
+def _require_dict(what: str, name: str, value: Any) -> None:
+    if not isinstance(value, Mapping):
+        raise TypeError(f"{what}: {name} must be a dict by key, got {value!r}")
 
 
 @contextlib.contextmanager
@@ -86,6 +91,8 @@ def _job_of(what: str, job: Any, changed: Mapping[str, Any] | None, data: Any,
     """The job's text, None if it is in a file; its path; changes as after --set; and what takes events as texts."""
     if progress is not None and not callable(progress):
         raise TypeError(f"{what}: progress must be a function, got {type(progress).__name__}")
+    if changed is not None:
+        _require_dict(what, "set", changed)
     text = None
     if isinstance(job, Mapping):
         text = "".join(f"{_toml(what, str(key), key)} = {_toml(what, value, key)}\n" for key, value in job.items())
@@ -156,6 +163,7 @@ def sweep(job: str | os.PathLike[str] | Mapping[str, Any], out: str | os.PathLik
     >>> embertable.sweep("job.toml", directory + "/runs", {"model.dim": [16, 32]})  # doctest: +SKIP
     """
     text, path, changes, told = _job_of("sweep", job, set, data, progress)
+    _require_dict("sweep", "grid", grid)
     keys = [_swept(key, values, random is not None) for key, values in grid.items()]
     with _Interrupts() as interrupts, _file_of(data) as file:
         stamp = _content_of(file) if hasattr(data, "to_csv") else ""
@@ -223,6 +231,16 @@ def predict(run: str | os.PathLike[str], rows: str | os.PathLike[str] | Any, *, 
 
     >>> embertable.predict(directory + "/run", "rows.csv", has_label=False)  # doctest: +SKIP
     """
+    columns = _columns(copy)
     with _file_of(rows) as path:
-        columns = [copy] if isinstance(copy, str) else [str(column) for column in copy]
         return _predict_rows(run, path, k, has_label, threads, skip_bad, ids, columns)
+
+
+def _columns(copy: Any) -> list[str]:
+    if isinstance(copy, str):
+        return [copy]
+    columns = list(copy) if isinstance(copy, Iterable) and not isinstance(copy, bytes) else [copy]
+    for column in columns:
+        if isinstance(column, bool) or not isinstance(column, (str, SupportsIndex)):
+            raise TypeError(f"predict: copy must be a column or a list of columns, by name or number, got {copy!r}")
+    return [str(column) for column in columns]

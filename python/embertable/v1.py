@@ -14,6 +14,7 @@ gradients core by core. docs/v1.md says what became of each call.
 from __future__ import annotations
 
 import collections
+import collections.abc
 import dataclasses
 import logging
 from typing import TYPE_CHECKING, Any, Callable, Mapping, Optional, Sequence
@@ -327,6 +328,9 @@ class TPUEmbedding:
         queue_capacity: int = 4,
         log: Optional[Callable[[str], object]] = None,
     ) -> None:
+        for name, configs in (("table_to_config_dict", table_to_config_dict), ("feature_to_config_dict", feature_to_config_dict)):
+            if not isinstance(configs, collections.abc.Mapping):
+                raise TypeError(f"{name} must be a dict of configurations by name, got {configs!r}")
         machine = device_config or DeviceConfig()
         self._tables = dict(sorted(table_to_config_dict.items()))
         self._features = dict(sorted(feature_to_config_dict.items()))

@@ -289,6 +289,12 @@ def test_what_fails_on_one_host_fails_on_all(folder):
     (lambda: et.train(JOB, exchange=3), "TypeError: exchange must be an Exchange, got int"),
     (lambda: et.train(JOB, threads=1.5), "TypeError: train: threads must be an integer, got float"),
     (lambda: et.train(JOB, exchange=et.Exchange.local(), deadline=3), "ValueError: train: deadline is of exchange='mpi'"),
+    (lambda: et.train(JOB, set="seed=1"), "TypeError: train: set must be a dict by key, got 'seed=1'"),
+    (lambda: et.sweep(JOB, "out", {"seed": [1]}, set=["seed=1"]), r"TypeError: sweep: set must be a dict by key, got \['seed=1'\]"),
+    (lambda: et.sweep(JOB, "out", "seed"), "TypeError: sweep: grid must be a dict by key, got 'seed'"),
+    (lambda: et.predict("run", "rows", copy=b"ab"), "TypeError: predict: copy must be a column or a list of columns, .* got b'ab'"),
+    (lambda: et.predict("run", "rows", copy=None), "TypeError: predict: copy must be a column or a list of columns, .* got None"),
+    (lambda: et.predict("run", "rows", copy=[["a"]]), r"TypeError: predict: copy must be a column or a list .* got \[\['a'\]\]"),
 ])
 def test_bad_arguments(make, error):
     kind, _, text = error.partition(": ")

@@ -108,6 +108,15 @@ def test_one_replica_is_called_as_it_is():
     assert tpu.get_replica_context() is None
 
 
+@pytest.mark.parametrize("arguments, text", [
+    ({"args": "ab"}, "run: args must be a list or tuple of arguments, got 'ab'"),
+    ({"args": 3}, "run: args must be a list or tuple of arguments, got 3"),
+    ({"kwargs": "ab"}, "run: kwargs must be a dict of arguments by name, got 'ab'")])
+def test_a_text_is_no_list_of_arguments(arguments, text):
+    with pytest.raises(TypeError, match=text):
+        strategy().run(lambda *args, **kwargs: pytest.fail("it was called"), **arguments)
+
+
 def test_the_first_error_is_raised_when_all_have_ended():
     on = strategy(replicas_per_host=2, timeout=0.2)
     embedding = embedding_on(on)

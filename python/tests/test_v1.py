@@ -162,6 +162,8 @@ def test_frequencies_are_estimated():
     (lambda: one_feature(optimization_parameters=None), ValueError, "t"),
     (lambda: v1.TPUEmbedding({"t": v1.TableConfig(4, 1)}, {"f": v1.FeatureConfig("u")}, 2, v1.INFERENCE), ValueError, "u"),
     (lambda: one_feature(partition_strategy="rows"), ValueError, "partition_strategy"),
+    (lambda: v1.TPUEmbedding("ab", {}, 2, v1.INFERENCE), TypeError, "table_to_config_dict must be a dict of configurations by name, got 'ab'"),
+    (lambda: v1.TPUEmbedding({}, ["f"], 2, v1.INFERENCE), TypeError, r"feature_to_config_dict must be a dict .* got \['f'\]"),
 ])
 def test_configurations_say_what_is_wrong(make, error, text):
     with pytest.raises(error, match=text):

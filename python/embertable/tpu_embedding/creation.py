@@ -3,7 +3,7 @@
 import functools
 import inspect
 import operator
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, SupportsIndex
 
 import numpy as np
@@ -42,6 +42,8 @@ def make_sharded_variable_creator(hosts: SupportsIndex | Sequence[str]) -> Calla
                **kwargs: Any) -> ShardedVariable:
         if next_creator is not None and not callable(next_creator):
             raise TypeError(f"variable '{name}': next_creator must be a function or None, got {type(next_creator).__name__}")
+        if shape is not None and (not isinstance(shape, Iterable) or isinstance(shape, (str, bytes))):
+            raise TypeError(f"variable '{name}': shape must be a sequence of dims, got {shape!r}")
         first = _first_values(initial_value, name, shape, dtype, seed)
         if next_creator is None:
             return create_on_hosts(first.made_by, count, name, shape=first.shape, dtype=first.dtype, seed=seed)

@@ -185,6 +185,10 @@ class TPUStrategy(EngineStrategy):
         """
         if _here.replica is not None:
             raise RuntimeError("run must not be called by a function that runs for one replica")
+        if not isinstance(args, Iterable) or isinstance(args, (str, bytes)):
+            raise TypeError(f"run: args must be a list or tuple of arguments, got {args!r}")
+        if kwargs is not None and not isinstance(kwargs, Mapping):
+            raise TypeError(f"run: kwargs must be a dict of arguments by name, got {kwargs!r}")
         replicas = self.local_replicas
         calls = [part_of((tuple(args), dict(kwargs or {})), r, replicas) for r in range(replicas)]
         if replicas == 1:
