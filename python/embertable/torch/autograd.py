@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import torch
 
 from ..steps import Step
-
-if TYPE_CHECKING:
-    from .modules import TableModule
 
 __all__ = ["LookUp", "is_recomputation"]
 
@@ -23,19 +20,20 @@ def is_recomputation() -> bool:
 
 
 class LookUp(torch.autograd.Function):
-    """Activations of a step; backward gives the gradients to the tables and none to torch."""
+    """Activations of a step; backward gives the gradients to `take` and none to torch. `name` begins messages."""
 
     @staticmethod
-    def forward(ctx: Any, probe: torch.Tensor, module: TableModule, rows: list[torch.Tensor], step: Step) -> Any:
-        ctx.module, ctx.step = module, step
+    def forward(ctx: Any, probe: torch.Tensor, name: str, take: Callable[[Step, Sequence[torch.Tensor | None]], None],
+                rows: list[torch.Tensor], step: Step) -> Any:
+        ctx.name, ctx.take, ctx.step = name, take, step
         return tuple(rows)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Any) -> Any:
         if torch.is_grad_enabled():
             raise NotImplementedError(
-                f"{ctx.module._steps.name}: backward(create_graph=True) reaches the tables, whose gradients have none of their own: "
+                f"{ctx.name}: backward(create_graph=True) reaches the tables, whose gradients have none of their own: "
                 "for a penalty on gradients of activations take torch.autograd.grad(loss, activations, create_graph=True), and call "
                 "backward without it")
-        ctx.module._take(ctx.step, gradients)
-        return None, None, None, None
+        ctx.take(ctx.step, gradients)
+        return None, None, None, None, None

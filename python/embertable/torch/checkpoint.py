@@ -24,7 +24,7 @@ from .._core import CallerState, CheckpointRun, find_checkpoint, read_saved_stat
 from .._core import Embedding as Engine
 from . import ranks
 from .modules import TableModule
-from .state import EXTRA, differences
+from .state import EXTRA, TableState
 
 __all__ = ["Loaded", "load", "save"]
 
@@ -58,7 +58,7 @@ def save(module: torch.nn.Module, engine: TableModule | Sequence[TableModule] | 
     tables = _tables_of(module, engine)
     first, others = tables[0], tables[1:]
     for one in tables:
-        ranks.require_all(one._processes, "save")
+        ranks.require_all(one.processes, "save")
     run, trained = pathlib.Path(directory), first.engine.step
     ranks.agreed(lambda: _require_none_waiting(tables))
     step = ranks.first_of(lambda: max([trained, *(one + 1 for one in _steps_in(run))]))
@@ -120,7 +120,7 @@ def load(module: torch.nn.Module, engine: TableModule | Sequence[TableModule] | 
         return path, saved.step, state, places
 
     def put_back() -> None:
-        with _left_out(tables):
+        with _rows_left_out(tables):
             module.load_state_dict(state["module"])
         _put_back(state["optimizers"], optimizer)
         _put_back(state["schedulers"], scheduler)
@@ -134,7 +134,7 @@ def load(module: torch.nn.Module, engine: TableModule | Sequence[TableModule] | 
             one.engine.restore(place)
         tables[0].engine.assign_step(state.get("trained", step))
     for one in tables:
-        one._steps.drop(skipped=False)
+        one.forget_waiting()
     rank = ranks.rank()
     mine = state["ranks"][rank] if rank < len(state["ranks"]) else None
     if mine is not None and random_state:
@@ -151,62 +151,56 @@ def _read(path: pathlib.Path, blob: bytes | None) -> dict[str, Any]:
     return state
 
 
-def _tables_of(module: torch.nn.Module, engine: Any) -> list[TableModule]:
+def _tables_of(module: torch.nn.Module, engine: Any) -> list[TableState]:
+    inside = [one for one in module.modules() if isinstance(one, TableModule)]
     if isinstance(engine, Engine):
-        found = [one for one in module.modules() if isinstance(one, TableModule) and one._steps.engine is engine]
+        found = [one for one in inside if one.table_state.has(engine)]
     elif isinstance(engine, TableModule):
         found = [engine]
     elif engine is None:
         found = []
     else:
         found = list(engine)
-    inside = [one for one in module.modules() if isinstance(one, TableModule)]
     for one in inside:
         if not any(one is other for other in found):
             if engine is not None:
-                raise ValueError(f"the model has tables that engine does not name, {one._steps.name}: name all, or give None")
+                raise ValueError(f"the model has tables that engine does not name, {one.table_state.name}: name all, or give None")
             found.append(one)
     if not found:
         raise ValueError("the model has no tables of embertable.torch: use torch.save")
     for one in found:
         if not isinstance(one, TableModule):
             raise TypeError(f"engine must be a module of embertable.torch or a list of them, got {type(one).__name__}")
-    return found
+    return [one.table_state for one in found]
 
 
-def _require_none_waiting(tables: Sequence[TableModule]) -> None:
+def _require_none_waiting(tables: Sequence[TableState]) -> None:
     for one in tables:
-        one._settle()
-        if one._steps.waiting:
-            raise RuntimeError(f"{one._steps.name}: gradients wait for the optimizer's step, and would be lost: save after "
-                               "optimizer.step() or optimizer.zero_grad()")
+        one.require_none_waiting()
 
 
 @contextlib.contextmanager
-def _left_out(tables: Sequence[TableModule]) -> Iterator[None]:
-    for one in tables:
-        one._left_out = True
-    try:
-        yield
-    finally:
+def _rows_left_out(tables: Sequence[TableState]) -> Iterator[None]:
+    with contextlib.ExitStack() as stack:
         for one in tables:
-            one._left_out = False
+            stack.enter_context(one.rows_left_out())
+        yield
 
 
-def _dense_state(module: torch.nn.Module, tables: Sequence[TableModule]) -> dict[str, Any]:
-    with _left_out(tables):
+def _dense_state(module: torch.nn.Module, tables: Sequence[TableState]) -> dict[str, Any]:
+    with _rows_left_out(tables):
         return dict(module.state_dict())
 
 
 @contextlib.contextmanager
-def _back_after_errors(module: torch.nn.Module, tables: Sequence[TableModule], parts: Sequence[Any]) -> Iterator[None]:
+def _back_after_errors(module: torch.nn.Module, tables: Sequence[TableState], parts: Sequence[Any]) -> Iterator[None]:
     """If what is within fails, the dense part and these parts are as they were."""
     dense = copy.deepcopy(_dense_state(module, tables))
     before = [None if part is None else copy.deepcopy(part.state_dict()) for part in parts]
     try:
         yield
     except BaseException:
-        with _left_out(tables):
+        with _rows_left_out(tables):
             module.load_state_dict(dense)
         for part, state in zip(parts, before):
             if part is not None:
@@ -214,7 +208,7 @@ def _back_after_errors(module: torch.nn.Module, tables: Sequence[TableModule], p
         raise
 
 
-def _require_alike(module: torch.nn.Module, tables: Sequence[TableModule], saved: Mapping[str, Any]) -> None:
+def _require_alike(module: torch.nn.Module, tables: Sequence[TableState], saved: Mapping[str, Any]) -> None:
     """Before the first table changes: the dense part has the parameters that were saved."""
     here = _dense_state(module, tables)
     differ = sorted({*here} ^ {*saved}) or sorted(
@@ -225,19 +219,19 @@ def _require_alike(module: torch.nn.Module, tables: Sequence[TableModule], saved
                          + (f", and {len(differ) - 4} more" if len(differ) > 4 else ""))
 
 
-def _require_tables(one: TableModule, place: pathlib.Path) -> None:
+def _require_tables(one: TableState, place: pathlib.Path) -> None:
     """Before the first table of any module changes: the tables that were saved there fit this module's."""
     tables = json.loads((pathlib.Path(find_checkpoint(place)) / "manifest.json").read_bytes())["tables"]
     there = {table["name"]: {"rows": table["vocabulary_size"], "dim": table["dim"], "combiner": table["combiner"],
                              "rule": table["optimizer"]["rule"] if table["optimizer"] else ""} for table in tables}
-    problems = differences(one, {"tables": there})
+    problems = one.differences(there)
     if problems:
         raise ValueError(problems[0])
     row_wise = {f"{table['name']}/{slot['name']}": slot["row_wise"] for table in tables for slot in table["slots"]}
-    for info in one._steps.engine.tables:
+    for info in one.engine.tables:
         for slot in info.slots:
             if row_wise.get(f"{info.name}/{slot.name}", slot.row_wise) != slot.row_wise:
-                raise ValueError(f"{one._steps.name}: slot '{slot.name}' of table '{info.name}' has one number a row "
+                raise ValueError(f"{one.name}: slot '{slot.name}' of table '{info.name}' has one number a row "
                                  f"{'here' if slot.row_wise else 'there'} alone: make the module with the rule that saved '{place}'")
 
 

@@ -135,16 +135,13 @@ def _samples(tensors: Sequence[torch.Tensor], form: Sequence[int], features: int
 def compiled_look_up(probe: torch.Tensor, tensors: list[torch.Tensor], form: list[int], dims: list[int], module: int,
                      record: bool, call: int) -> list[torch.Tensor]:
     """Activations of each feature, and the number of the step."""
-    owner = _owner(module)
-    rows, step = owner._activations(tensors, lambda: _unpacked(owner._reader, tensors, form), record, apart=True)
-    ticket = torch.zeros(1, dtype=torch.int64, device="cpu") if step is None else torch.from_numpy(owner._steps.ticket(step))
-    return [*rows, ticket]
+    return _owner(module).look_up_ticketed(tensors, lambda reader: _unpacked(reader, tensors, form), record)
 
 
 @compiled_look_up.register_fake
 def _(probe: torch.Tensor, tensors: list[torch.Tensor], form: list[int], dims: list[int], module: int, record: bool,
       call: int) -> list[torch.Tensor]:
-    device = _owner(module)._place.device
+    device = _owner(module).activations_device()
     rows = [torch.empty(samples, dim, dtype=torch.float32, device=device)
             for samples, dim in zip(_samples(tensors, form, len(dims)), dims)]
     return [*rows, torch.empty(1, dtype=torch.int64, device="cpu")]
@@ -154,8 +151,7 @@ def _(probe: torch.Tensor, tensors: list[torch.Tensor], form: list[int], dims: l
     "(Tensor step, Tensor[] gradients, SymInt module) -> Tensor"))
 def _apply_gradients(step: torch.Tensor, gradients: list[torch.Tensor], module: int) -> torch.Tensor:
     """What torch takes for the gradient of the probe, so that it drops no call."""
-    owner = _owner(module)
-    owner._take(owner._steps.step_of(int(step)), gradients)
+    _owner(module).take_ticketed(int(step), gradients)
     return torch.zeros(1, dtype=torch.float32, device="cpu")
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from . import state
+from .state import TableState
 
 if TYPE_CHECKING:
     from .modules import TableModule
@@ -27,17 +27,18 @@ def import_state(module: TableModule, weights: Any, optimizer: Any = None) -> li
     'weight' or 'embedding_bags.TABLE.weight', with any prefix. optimizer: the torch.optim optimizer of these parameters; or
     a state_dict of a fused optimizer of torchrec. All is checked before the first row changes.
     """
-    engine, name = module.engine, module._steps.name
+    tables = module.table_state
+    engine, name = tables.engine, tables.name
     rows: dict[str, torch.Tensor] = {}
     parameters: dict[str, torch.Tensor] = {}
     keys: dict[str, str] = {}
-    for table in module._tables:
-        keys[table], found = _weight_of(module, table, weights)
+    for table in tables.configs:
+        keys[table], found = _weight_of(tables, table, weights)
         if found is not None:
             rows[table] = parameters[table] = found
     if not rows:
-        raise ValueError(f"{name}: weights have no table of this module, which has {sorted(module._tables)}")
-    missing = sorted(set(module._tables) - set(rows))
+        raise ValueError(f"{name}: weights have no table of this module, which has {sorted(tables.configs)}")
+    missing = sorted(set(tables.configs) - set(rows))
     if missing:
         raise ValueError(f"{name}: weights lack the tables {missing}")
     assigned: dict[str, torch.Tensor] = dict(rows)
@@ -67,7 +68,7 @@ def import_state(module: TableModule, weights: Any, optimizer: Any = None) -> li
             steps.update(int(known[one]) for one in _STEPS if one in known)
     if len(steps) > 1:
         raise ValueError(f"{name}: the tables are at different steps, {sorted(steps)}; a module has one")
-    for _, variable, shape in state.variables(module):
+    for _, variable, shape in tables.variables():
         value = assigned.get(variable)
         if value is None:
             continue
@@ -79,32 +80,32 @@ def import_state(module: TableModule, weights: Any, optimizer: Any = None) -> li
             raise ValueError(f"{name}: '{variable}' must have shape {shape}, got {tuple(value.shape)}")
         assigned[variable] = value
     for variable, value in assigned.items():
-        state.put_rows(module, variable, value)
+        tables.put_rows(variable, value)
     if steps:
         engine.assign_step(steps.pop())
     return sorted(assigned)
 
 
-def _weight_of(module: TableModule, table: str, weights: Any) -> tuple[str, torch.Tensor | None]:
+def _weight_of(tables: TableState, table: str, weights: Any) -> tuple[str, torch.Tensor | None]:
     """The key and the tensor of one table."""
     if isinstance(weights, torch.nn.Module) and isinstance(getattr(weights, "weight", None), torch.Tensor):
-        return "weight", weights.weight if len(module._tables) == 1 else None  # type: ignore[return-value]
+        return "weight", weights.weight if len(tables.configs) == 1 else None  # type: ignore[return-value]
     if isinstance(weights, torch.Tensor):
-        return "weight", weights if len(module._tables) == 1 else None
+        return "weight", weights if len(tables.configs) == 1 else None
     if isinstance(weights, torch.nn.Module):
         weights = dict(weights.named_parameters())
     if not isinstance(weights, Mapping):
-        raise TypeError(f"{module._steps.name}: weights must be a module, a dict or a state_dict, got {type(weights).__name__}")
+        raise TypeError(f"{tables.name}: weights must be a module, a dict or a state_dict, got {type(weights).__name__}")
     if table in weights:
         value = weights[table]
         return table, value.weight if isinstance(value, torch.nn.Module) else value  # type: ignore[return-value]
     ends = [f"embedding_bags.{table}.weight", f"embeddings.{table}.weight", f"{table}.weight"]
-    if len(module._tables) == 1:
+    if len(tables.configs) == 1:
         ends.append("weight")
     for end in ends:
         found = [key for key in weights if key == end or key.endswith("." + end)]
         if len(found) > 1:
-            raise ValueError(f"{module._steps.name}: weights have several tables '{table}': {sorted(found)}; give one of them")
+            raise ValueError(f"{tables.name}: weights have several tables '{table}': {sorted(found)}; give one of them")
         if found:
             return found[0], weights[found[0]]
     return table, None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -13,12 +14,13 @@ import torch
 from .._core import Embedding as Engine
 from .._core import EngineStrategy, FeatureConfig, Initializer, Optimizer, TableConfig, _exchanges
 from ..steps import BAGS, BAGS_WITH_LAST_OFFSET, SINGLES, Ids, Step, Steps
-from . import ranks, state
+from . import ranks
 from .accelerator import Accelerator
 from .autograd import LookUp, is_recomputation
 from .compiled import compiled_look_up, next_call, pack_bags, pack_singles, register
 from .inputs import Reader, rows_of_nested, tensors_read
 from .optimizer import Rates, TableOptimizer
+from .state import TableState
 from .transfers import Cuda
 
 __all__ = ["Embedding", "EmbeddingBag", "Feature", "TableModule", "padding_row", "refuse_trace", "tracing_state"]
@@ -73,8 +75,9 @@ class TableModule(torch.nn.Module):
         self._steps = Steps(engine, name, features=self._names, single=single, replicas=strategy.local_replicas,
                             divide_by=processes if rank_gradients == "mean" else 1,
                             any_of=lambda mine: ranks.any_of(mine, processes), inner=(_TORCH,))
-        self._processes = processes  # of the exchange
-        self._optimizer = TableOptimizer(self, rates, self._steps)
+        settle = _settling(weakref.ref(self))
+        self._optimizer = TableOptimizer(rates, self._steps, processes, settle)
+        self.table_state = TableState(self._key, self._tables, self._steps, self._optimizer, processes, settle)
         self._reader = Reader(name, [feature.what for feature in features], [feature.padding for feature in features])
         self._probe = torch.zeros(1, dtype=torch.float32, device="cpu", requires_grad=True)
         self._place = torch.empty(0, device="cpu")
@@ -82,9 +85,7 @@ class TableModule(torch.nn.Module):
         self._accelerator: Accelerator | None = None
         self._steps.outputs = "torch"
         self._exchanges = _exchanges(torch.Tensor)  # tensors go to the engine and come from it as they are
-        self._reference: state.Reference | None = None
         self._whole = False  # what is loaded must fit as a whole
-        self._left_out = False  # state_dict() has no rows: embertable.torch.save commits them
         self._number = register(self)
         if torch.get_default_device().type == "cuda":  # within `with torch.device("cuda")`
             self.to(torch.get_default_device())
@@ -94,8 +95,7 @@ class TableModule(torch.nn.Module):
     @property
     def engine(self) -> Engine:
         """The engine behind, once gradients on their way were applied. Those that `step_with` holds back are not."""
-        self._settle()
-        return self._steps.engine
+        return self.table_state.engine
 
     @property
     def optimizer(self) -> TableOptimizer:
@@ -130,7 +130,7 @@ class TableModule(torch.nn.Module):
 
     def keep_tables_in(self, run: str | os.PathLike[str] | None) -> None:
         """From now on state_dict() commits the tables to this run directory, and has a reference instead of rows."""
-        self._reference = None if run is None else state.Reference(os.fspath(run))
+        self.table_state.keep_in(run)
 
     def extra_repr(self) -> str:
         tables = ", ".join(f"{name}: {t.vocabulary_size} x {t.dim} {t.combiner}" for name, t in self._tables.items())
@@ -157,13 +157,13 @@ class TableModule(torch.nn.Module):
 
     def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
         super()._save_to_state_dict(destination, prefix, keep_vars)
-        state.save_to(self, destination, prefix)
+        self.table_state.save_to(destination, prefix)
 
     def _load_from_state_dict(self, state_dict: Any, prefix: str, local_metadata: Any, strict: bool, missing_keys: list[str],
                               unexpected_keys: list[str], error_msgs: list[str]) -> None:
         unknown: list[str] = []  # to torch, which knows what a subclass adds
         super()._load_from_state_dict(state_dict, prefix, local_metadata, strict, missing_keys, unknown, error_msgs)
-        state.load_from(self, state_dict, prefix, unknown, missing_keys, unexpected_keys, error_msgs)
+        self.table_state.load_from(state_dict, prefix, unknown, missing_keys, unexpected_keys, error_msgs, whole=self._whole)
 
     def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False) -> Any:
         """As torch's; strict, a state that lacks something of this module or has more changes no table."""
@@ -214,7 +214,7 @@ class TableModule(torch.nn.Module):
         """Activations in the module's type, on torch's tape if a step waits for their gradients."""
         if step is not None:
             try:
-                rows = LookUp.apply(self._probe, self, rows, step)
+                rows = LookUp.apply(self._probe, self._steps.name, self._take, rows, step)
             except BaseException:
                 step.withdraw()
                 raise
@@ -226,6 +226,19 @@ class TableModule(torch.nn.Module):
         record = self.training and torch.is_grad_enabled()
         found = compiled_look_up(self._probe, tensors, form, self._dims, self._number, record, next_call())
         return self._given(found[:-1], None)
+
+    def look_up_ticketed(self, tensors: Sequence[torch.Tensor], read: Callable[[Reader], list[Ids]], record: bool) -> list[torch.Tensor]:
+        """For compiled code: activations of each feature, each with memory of its own, and the number of the step, 0 for none."""
+        rows, step = self._activations(tensors, lambda: read(self._reader), record, apart=True)
+        return [*rows, torch.zeros(1, dtype=torch.int64, device="cpu") if step is None else torch.from_numpy(self._steps.ticket(step))]
+
+    def take_ticketed(self, ticket: int, gradients: Sequence[torch.Tensor]) -> None:
+        """For compiled code: gives gradients to the tables by the number of their step."""
+        self._take(self._steps.step_of(ticket), gradients)
+
+    def activations_device(self) -> torch.device:
+        """Where the module gives activations."""
+        return self._place.device
 
     def _activations(self, inputs: Any, read: Callable[[], list[Ids]], record: bool, where: str = "",
                      apart: bool = False) -> tuple[list[torch.Tensor], Step | None]:
@@ -271,6 +284,16 @@ class TableModule(torch.nn.Module):
         if table not in self._tables:
             raise KeyError(f"{self._steps.name}: no table '{table}'; there are {sorted(self._tables)}")
         return table
+
+
+def _settling(module: weakref.ref[TableModule]) -> Callable[[], None]:
+    """Applies the module's gradients that are on their way. What the module owns calls it, and does not keep the module."""
+    def settle() -> None:
+        mine = module()
+        if mine is not None:
+            mine._settle()
+
+    return settle
 
 
 def _with_optimizer(name: str, table: TableConfig, optimizer: Optimizer | None, rates: Rates) -> TableConfig:

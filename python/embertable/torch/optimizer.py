@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
 from .._core import Optimizer
 from ..steps import Steps
 from . import ranks
-
-if TYPE_CHECKING:
-    from .modules import TableModule
 
 __all__ = ["TableOptimizer"]
 
@@ -65,9 +62,9 @@ class TableOptimizer:
     By default every backward is a step of the tables. After `step_with(optimizer)` gradients wait for that optimizer.
     """
 
-    def __init__(self, module: TableModule, rates: Rates, steps: Steps) -> None:
-        self._module = weakref.ref(module)
-        self._rates, self._steps = rates, steps
+    def __init__(self, rates: Rates, steps: Steps, processes: int, settle: Callable[[], None]) -> None:
+        """processes: of the exchange. settle: applies gradients on their way."""
+        self._rates, self._steps, self._processes, self._settle = rates, steps, processes, settle
         self._scaler: Any = None
         self._leader: weakref.ref[torch.optim.Optimizer] | None = None
         self._lower_scale = False
@@ -140,9 +137,8 @@ class TableOptimizer:
             raise RuntimeError(f"{name}: step_with was called before; the tables step with one optimizer")
         if scaler is not None and not callable(getattr(scaler, "get_scale", None)):
             raise TypeError(f"{name}: scaler must be a torch.amp.GradScaler, got {type(scaler).__name__}")
-        module = self._module()
-        if scaler is not None and module is not None:
-            ranks.require_all(module._processes, f"{name}: step_with with a scaler")
+        if scaler is not None:
+            ranks.require_all(self._processes, f"{name}: step_with with a scaler")
         self._leader, self._scaler = weakref.ref(optimizer), scaler
         self._steps.deferred = True
         ours = weakref.ref(self)
@@ -180,9 +176,7 @@ class TableOptimizer:
 
     def step(self) -> None:
         """Applies the gradients that wait; the optimizer of `step_with` calls it."""
-        module = self._module()
-        if module is not None:
-            module._settle()
+        self._settle()
         scaled = self._scaler is not None and self._scaler.is_enabled()
         scale = float(self._scaler.get_scale()) if scaled else 1.0
         if not self._steps.commit(1.0 / scale, may_overflow=scaled):
@@ -191,9 +185,7 @@ class TableOptimizer:
 
     def zero_grad(self) -> None:
         """Drops the gradients that wait."""
-        module = self._module()
-        if module is not None:
-            module._settle()
+        self._settle()
         self._beside_dense = False
         self._steps.drop()
 
