@@ -23,6 +23,7 @@ import torch
 from .._core import CallerState, CheckpointRun, find_checkpoint, read_saved_state, verify_checkpoint
 from .._core import Embedding as Engine
 from . import ranks
+from .arguments import objects_of, path_of, require_kind, require_methods, whole_number
 from .modules import TableModule
 from .state import EXTRA, TableState
 
@@ -53,13 +54,18 @@ def save(module: torch.nn.Module, engine: TableModule | Sequence[TableModule] | 
     has the steps that it had, or the new one too: older ones are removed after the commit. Of several processes all call it,
     and an error on one is one on all; the dense part is that of the first one.
     """
-    if keep < 0:
-        raise ValueError(f"keep must be >= 0, got {keep}")
-    tables = _tables_of(module, engine)
+
+    def check() -> tuple[list[TableState], pathlib.Path]:
+        if whole_number("save", "keep", keep) < 0:
+            raise ValueError(f"keep must be >= 0, got {keep}")
+        _require_parts("save", optimizer, scheduler, scaler, "state_dict")
+        return _tables_of("save", module, engine), pathlib.Path(path_of("save", "directory", directory))
+
+    tables, run = ranks.agreed(check)
     first, others = tables[0], tables[1:]
     for one in tables:
         ranks.require_all(one.processes, "save")
-    run, trained = pathlib.Path(directory), first.engine.step
+    trained = first.engine.step
     ranks.agreed(lambda: _require_none_waiting(tables))
     step = ranks.first_of(lambda: max([trained, *(one + 1 for one in _steps_in(run))]))
     state: dict[str, Any] = ranks.agreed(lambda: _plain({
@@ -96,17 +102,19 @@ def load(module: torch.nn.Module, engine: TableModule | Sequence[TableModule] | 
 
     Everything that was saved must be asked for, and the other way round. The position is in what comes back.
     """
-    tables = _tables_of(module, engine)
 
-    def check() -> tuple[pathlib.Path, int, dict[str, Any], list[pathlib.Path]]:
-        path = pathlib.Path(find_checkpoint(directory))
+    def check() -> tuple[list[TableState], pathlib.Path, int, dict[str, Any], list[pathlib.Path]]:
+        _require_parts("load", optimizer, scheduler, scaler, "state_dict", "load_state_dict")
+        tables = _tables_of("load", module, engine)
+        path = pathlib.Path(find_checkpoint(path_of("load", "directory", directory)))
         saved = read_saved_state(path)
         state = _read(path, saved.caller.blobs.get(_BLOB))
         if len(state["others"]) != len(tables) - 1:
             raise ValueError(f"'{path}' has tables of {len(state['others']) + 1} modules, the model has {len(tables)}")
         _require_same("optimizer", state["optimizers"], optimizer)
         _require_same("scheduler", state["schedulers"], scheduler)
-        _require_groups(state["optimizers"], optimizer)
+        _require_groups("optimizer", state["optimizers"], optimizer)
+        _require_groups("scheduler", state["schedulers"], scheduler)
         if (state["scaler"] is None) != (scaler is None):
             raise ValueError(f"'{path}' was saved {'without' if state['scaler'] is None else 'with'} a scaler: give "
                              f"{'none' if state['scaler'] is None else 'one'}")
@@ -117,7 +125,7 @@ def load(module: torch.nn.Module, engine: TableModule | Sequence[TableModule] | 
                 verify_checkpoint(place)
         for one, place in zip(tables, places):
             _require_tables(one, place)
-        return path, saved.step, state, places
+        return tables, path, saved.step, state, places
 
     def put_back() -> None:
         with _rows_left_out(tables):
@@ -127,7 +135,7 @@ def load(module: torch.nn.Module, engine: TableModule | Sequence[TableModule] | 
         if scaler is not None:
             scaler.load_state_dict(state["scaler"])
 
-    path, step, state, places = ranks.agreed(check)
+    tables, path, step, state, places = ranks.agreed(check)
     with _back_after_errors(module, tables, [*_as_dict(optimizer).values(), *_as_dict(scheduler).values(), scaler]):
         ranks.agreed(put_back)
         for one, place in zip(tables, places):
@@ -151,7 +159,8 @@ def _read(path: pathlib.Path, blob: bytes | None) -> dict[str, Any]:
     return state
 
 
-def _tables_of(module: torch.nn.Module, engine: Any) -> list[TableState]:
+def _tables_of(title: str, module: torch.nn.Module, engine: Any) -> list[TableState]:
+    require_kind(title, "module", module, torch.nn.Module, "a torch.nn.Module")
     inside = [one for one in module.modules() if isinstance(one, TableModule)]
     if isinstance(engine, Engine):
         found = [one for one in inside if one.table_state.has(engine)]
@@ -160,7 +169,9 @@ def _tables_of(module: torch.nn.Module, engine: Any) -> list[TableState]:
     elif engine is None:
         found = []
     else:
-        found = list(engine)
+        found = objects_of(title, "engine", engine, "a module of embertable.torch or a list of them")
+    for one in found:
+        require_kind(title, "engine", one, TableModule, "a module of embertable.torch or a list of them")
     for one in inside:
         if not any(one is other for other in found):
             if engine is not None:
@@ -168,9 +179,6 @@ def _tables_of(module: torch.nn.Module, engine: Any) -> list[TableState]:
             found.append(one)
     if not found:
         raise ValueError("the model has no tables of embertable.torch: use torch.save")
-    for one in found:
-        if not isinstance(one, TableModule):
-            raise TypeError(f"engine must be a module of embertable.torch or a list of them, got {type(one).__name__}")
     return [one.table_state for one in found]
 
 
@@ -254,15 +262,27 @@ def _require_same(what: str, saved: Mapping[str, Any], given: Any) -> None:
         raise ValueError(f"{what}: saved were {sorted(saved) or 'none'}, given are {sorted(_as_dict(given)) or 'none'}")
 
 
-def _require_groups(saved: Mapping[str, Any], given: Any) -> None:
-    """What an optimizer's load_state_dict says too late."""
+def _require_parts(title: str, optimizer: Any, scheduler: Any, scaler: Any, *methods: str) -> None:
+    for what, given in (("optimizer", _as_dict(optimizer)), ("scheduler", _as_dict(scheduler)),
+                        ("scaler", {} if scaler is None else {"0": scaler})):
+        for one in given.values():
+            require_methods(title, what, one, *methods)
+
+
+def _require_groups(what: str, saved: Mapping[str, Any], given: Any) -> None:
+    """What an optimizer's load_state_dict says too late, and that of a scheduler not at all."""
     for key, one in _as_dict(given).items():
         here, there = getattr(one, "param_groups", None), saved[key].get("param_groups")
+        kind = type(one).__name__
+        if there is None and isinstance(one, torch.optim.Optimizer):
+            raise ValueError(f"{what}: the one that was saved has no groups of parameters, which {kind} has")
+        if there is not None and isinstance(one, torch.optim.lr_scheduler.LRScheduler):
+            raise ValueError(f"{what}: the one that was saved has groups of parameters, which {kind} has not")
         if not isinstance(here, list) or not isinstance(there, list):
             continue
         ours, theirs = ([len(group["params"]) for group in groups] for groups in (here, there))
         if ours != theirs:
-            raise ValueError(f"optimizer: the one that was saved has groups of {theirs} parameters, the one given has {ours}")
+            raise ValueError(f"{what}: the one that was saved has groups of {theirs} parameters, the one given has {ours}")
 
 
 def _plain(value: Any) -> Any:

@@ -12,6 +12,7 @@ import torch
 
 from .._core import EngineStrategy, Initializer, Optimizer, TableConfig
 from ..steps import BAGS_OR_SINGLES
+from .arguments import names_of, objects_of, require_flag, require_kind, require_text
 from .compiled import pack_bags, pack_keyed
 from .inputs import is_keyed
 from .modules import Feature, TableModule, padding_row, refuse_trace, tracing_state
@@ -34,12 +35,19 @@ class EmbeddingBagConfig:
     row_type: str = "float32"
     replicated: bool = False
 
+    def __post_init__(self) -> None:
+        self.feature_names = names_of(f"table '{self.name}'", "feature_names", self.feature_names)
+
 
 class KeyedTensor:
     """As torchrec's: activations of several features side by side. keys(), values() and ["feature"]."""
 
     def __init__(self, keys: Sequence[str], rows: Sequence[torch.Tensor]) -> None:
+        if isinstance(keys, (str, bytes)):
+            raise TypeError(f"KeyedTensor: keys must be a list of names, got {keys!r}")
         self._keys, self._rows = list(keys), list(rows)
+        if len(self._keys) != len(self._rows):
+            raise ValueError(f"KeyedTensor: rows must be one tensor for each of the {len(self._keys)} keys, got {len(self._rows)}")
 
     def keys(self) -> list[str]:
         return self._keys
@@ -77,22 +85,25 @@ class EmbeddingBagCollection(TableModule):
                  strategy: EngineStrategy | None = None, seed: int | None = None, rank_gradients: str = "mean",
                  gradient_policy: str = "error", out_of_range: str = "error") -> None:
         title = "EmbeddingBagCollection"
+        require_flag(title, "is_weighted", is_weighted)
+        tables = objects_of(title, "tables", tables, "a list of EmbeddingBagConfigs")
         if not tables:
             raise ValueError(f"{title}: tables must have one table or more, got none")
         configs, features, used = [], [], []
-        every = [feature for table in tables for feature in table.feature_names]
+        names_by_table = [_feature_names(title, index, table) for index, table in enumerate(tables)]
+        every = [feature for names in names_by_table for feature in names]
         if not every:
             raise ValueError(f"{title}: the tables must have features, got none")
-        for index, table in enumerate(tables):
+        for index, (table, feature_names) in enumerate(zip(tables, names_by_table)):
             if any(table.name == other.name for other in tables[:index]):
                 raise ValueError(f"{title}: two tables have the name '{table.name}': each needs one of its own")
-            if len(set(table.feature_names)) < len(table.feature_names):
-                raise ValueError(f"{title}: table '{table.name}': feature_names must differ, got {list(table.feature_names)}")
+            if len(set(feature_names)) < len(feature_names):
+                raise ValueError(f"{title}: table '{table.name}': feature_names must differ, got {feature_names}")
             configs.append(_table_of(title, table))
-            if not table.feature_names:
+            if not feature_names:
                 raise ValueError(f"{title}: table '{table.name}': feature_names must have one name or more, got none")
-            padding = padding_row(title, getattr(table, "padding_idx", None), table.num_embeddings)
-            for feature in table.feature_names:
+            padding = padding_row(f"{title}: table '{table.name}'", getattr(table, "padding_idx", None), table.num_embeddings)
+            for feature in feature_names:
                 name = feature if every.count(feature) == 1 else f"{feature}@{table.name}"
                 features.append(Feature(name, table.name, padding, f"ids of feature '{feature}'"))
                 used.append(feature)
@@ -161,6 +172,14 @@ class EmbeddingBagCollection(TableModule):
         return KeyedTensor(self._names, self._look_up_compiled(*pack_keyed(self._reader, features, self._used, self.is_weighted)))
 
 
+def _feature_names(title: str, index: int, table: Any) -> list[str]:
+    for field in ("name", "num_embeddings", "embedding_dim", "feature_names", "pooling"):
+        if not hasattr(table, field):
+            raise TypeError(f"{title}: tables[{index}] must be an EmbeddingBagConfig, got {type(table).__name__} without {field}")
+    require_text(title, f"tables[{index}].name", table.name)
+    return names_of(f"{title}: table '{table.name}'", "feature_names", table.feature_names)
+
+
 _POOLINGS = {"SUM": "sum", "MEAN": "mean", "SQRTN": "sqrtn"}
 
 
@@ -169,13 +188,18 @@ def _table_of(title: str, table: Any) -> TableConfig:
     if pooling not in _POOLINGS:
         raise ValueError(f"{title}: table '{table.name}': pooling must be sum, mean or sqrtn, got {table.pooling}")
     data_type = getattr(table, "data_type", None)
-    row_types = {None: getattr(table, "row_type", "float32"), "FP32": "float32", "BF16": "bfloat16"}
-    kind = getattr(data_type, "name", data_type)
+    row_types = {"None": getattr(table, "row_type", "float32"), "FP32": "float32", "BF16": "bfloat16"}
+    kind = str(getattr(data_type, "name", data_type))
     if kind not in row_types:
         raise ValueError(f"{title}: table '{table.name}': data_type must be FP32 or BF16, got {data_type}")
     TableConfig(table.num_embeddings, table.embedding_dim, name=table.name)  # refuses sizes before an initializer takes them
     initializer = getattr(table, "initializer", None)
+    if initializer is not None:
+        require_kind(f"{title}: table '{table.name}'", "initializer", initializer, Initializer, "an embertable.Initializer")
     first = getattr(table, "init_fn", None)
+    if first is not None and not callable(first):
+        raise TypeError(f"{title}: table '{table.name}': init_fn must be a function of a tensor, got {type(first).__name__}")
+    require_flag(f"{title}: table '{table.name}'", "replicated", getattr(table, "replicated", False))
     if initializer is None and first is None:
         bound = table.num_embeddings**-0.5
         initializer = Initializer.uniform(-bound, bound)
@@ -186,4 +210,4 @@ def _table_of(title: str, table: Any) -> TableConfig:
         first(rows)  # type: ignore[misc]
         initializer = Initializer.values(rows.numpy())
     return TableConfig(table.num_embeddings, table.embedding_dim, initializer, getattr(table, "optimizer", None),
-                       _POOLINGS[pooling], table.name, replicated=getattr(table, "replicated", False), row_type=row_types[kind])
+                       _POOLINGS[pooling], table.name, replicated=bool(getattr(table, "replicated", False)), row_type=row_types[kind])

@@ -248,7 +248,7 @@ class Reader:
         found = []
         for feature, name in enumerate(used):
             if name not in batch:
-                self.require_features(sorted(batch), used)
+                self.require_features(sorted(batch, key=str), used)
             value = batch[name]
             if type(value) is tuple and len(value) == 2 and self._is_plain(value[0]) and self._is_plain(value[1]):
                 values: np.ndarray = value[0].numpy()
@@ -278,6 +278,8 @@ class Reader:
         if isinstance(value, torch.Tensor):
             return value if type(value) is torch.Tensor or value.is_nested else value.as_subclass(torch.Tensor)
         if isinstance(value, np.ndarray):
+            if value.dtype.kind not in "fiub":
+                raise TypeError(f"{self.name}: {what} must be numbers, got {value.dtype}")
             return torch.from_numpy(value if value.flags.writeable else value.copy())
         raise TypeError(f"{self.name}: {what} must be a tensor, got {type(value).__name__}")
 

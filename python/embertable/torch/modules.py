@@ -16,10 +16,12 @@ from .._core import EngineStrategy, FeatureConfig, Initializer, Optimizer, Table
 from ..steps import BAGS, BAGS_WITH_LAST_OFFSET, SINGLES, Ids, Step, Steps
 from . import ranks
 from .accelerator import Accelerator
+from .arguments import require_flag, require_kind, require_text, whole_number
 from .autograd import LookUp, is_recomputation
 from .compiled import compiled_look_up, next_call, pack_bags, pack_singles, register
 from .inputs import Reader, rows_of_nested, tensors_read
 from .optimizer import Rates, TableOptimizer
+from .rows import float32_of, ids_of, rows_of
 from .state import TableState
 from .transfers import Cuda
 
@@ -54,13 +56,17 @@ class TableModule(torch.nn.Module):
         """`name` begins messages. `optimizer` is that of tables without one of their own."""
         super().__init__()
         if rank_gradients not in ("mean", "sum"):
-            raise ValueError(f"{name}: rank_gradients must be 'mean' or 'sum', got '{rank_gradients}'")
+            raise ValueError(f"{name}: rank_gradients must be 'mean' or 'sum', got {rank_gradients!r}")
+        require_text(name, "gradient_policy", gradient_policy)
+        require_text(name, "out_of_range", out_of_range)
+        if strategy is not None:
+            require_kind(name, "strategy", strategy, EngineStrategy, "an embertable.EngineStrategy or None")
         if optimizer is not None and not isinstance(optimizer, Optimizer):
             raise TypeError(f"{name}: optimizer must be an embertable.Optimizer such as embertable.Adagrad(0.1), got "
                             f"{type(optimizer).__name__}; the tables' rows are no parameters of torch's optimizers")
         rates = Rates()
         self._tables = {str(table.name): _with_optimizer(name, table, optimizer, rates) for table in tables}
-        strategy = strategy or EngineStrategy()
+        strategy = EngineStrategy() if strategy is None else strategy
         processes = strategy.replicas // strategy.local_replicas
         if seed is None:
             seed = _drawn_seed(processes)
@@ -122,11 +128,12 @@ class TableModule(torch.nn.Module):
 
     def read_rows(self, ids: torch.Tensor | Sequence[int], table: str | None = None) -> torch.Tensor:
         """Rows of a table as they are, without training."""
-        return torch.from_numpy(self.engine.read_rows(self._table(table), _to_numpy(ids)))
+        return torch.from_numpy(self.engine.read_rows(self._table(table), ids_of(self._steps.name, ids)))
 
-    def assign_rows(self, ids: torch.Tensor | Sequence[int], rows: torch.Tensor, table: str | None = None) -> None:
-        """Overwrites rows of a table."""
-        self.engine.assign_rows(self._table(table), _to_numpy(ids), _to_numpy(rows))
+    def assign_rows(self, ids: torch.Tensor | Sequence[int], rows: Any, table: str | None = None) -> None:
+        """Overwrites rows of a table. rows: a tensor of any real type, an array or lists of numbers."""
+        name = self._steps.name
+        self.engine.assign_rows(self._table(table), ids_of(name, ids), float32_of(rows_of(name, "rows", rows)))
 
     def keep_tables_in(self, run: str | os.PathLike[str] | None) -> None:
         """From now on state_dict() commits the tables to this run directory, and has a reference instead of rows."""
@@ -281,6 +288,7 @@ class TableModule(torch.nn.Module):
             if len(self._tables) > 1:
                 raise ValueError(f"{self._steps.name}: table must be named, one of {sorted(self._tables)}")
             return next(iter(self._tables))
+        require_text(self._steps.name, "table", table)
         if table not in self._tables:
             raise KeyError(f"{self._steps.name}: no table '{table}'; there are {sorted(self._tables)}")
         return table
@@ -288,6 +296,7 @@ class TableModule(torch.nn.Module):
 
 def _settling(module: weakref.ref[TableModule]) -> Callable[[], None]:
     """Applies the module's gradients that are on their way. What the module owns calls it, and does not keep the module."""
+
     def settle() -> None:
         mine = module()
         if mine is not None:
@@ -303,10 +312,6 @@ def _with_optimizer(name: str, table: TableConfig, optimizer: Optimizer | None, 
         raise ValueError(f"{name}: optimizer must be given, such as embertable.Adagrad(0.1): backward applies it")
     return TableConfig(table.vocabulary_size, table.dim, table.initializer, rates.of(str(table.name), own), table.combiner,
                        table.name, replicated=table.replicated, row_type=table.row_type)
-
-
-def _to_numpy(values: torch.Tensor | Sequence[int]) -> np.ndarray:
-    return values.detach().cpu().numpy() if isinstance(values, torch.Tensor) else np.asarray(values)
 
 
 def _cast_to(place: torch.Tensor) -> torch.dtype | None:
@@ -341,9 +346,9 @@ class EmbeddingBag(TableModule):
                  gradient_policy: str = "error", out_of_range: str = "error", name: str = "weight",
                  dtype: torch.dtype | None = None, replicated: bool = False) -> None:
         if mode not in ("sum", "mean", "sqrtn"):
-            raise ValueError(f"EmbeddingBag: mode must be 'sum', 'mean' or 'sqrtn', got '{mode}'")
-        table = TableConfig(num_embeddings, embedding_dim, initializer or Initializer.normal(0, 1), None, mode, name,
-                            replicated=replicated, row_type=_row_type("EmbeddingBag", dtype))
+            raise ValueError(f"EmbeddingBag: mode must be 'sum', 'mean' or 'sqrtn', got {mode!r}")
+        require_flag("EmbeddingBag", "include_last_offset", include_last_offset)
+        table = _table("EmbeddingBag", num_embeddings, embedding_dim, initializer, mode, name, replicated, dtype)
         super().__init__(f"EmbeddingBag '{name}'" if name != "weight" else "EmbeddingBag", [table],
                          [Feature(name, name, padding_row("EmbeddingBag", padding_idx, num_embeddings))], optimizer, strategy=strategy,
                          seed=seed, rank_gradients=rank_gradients, gradient_policy=gradient_policy, out_of_range=out_of_range)
@@ -374,8 +379,7 @@ class Embedding(TableModule):
                  initializer: Initializer | None = None, strategy: EngineStrategy | None = None, seed: int | None = None,
                  rank_gradients: str = "mean", gradient_policy: str = "error", out_of_range: str = "error",
                  name: str = "weight", dtype: torch.dtype | None = None, replicated: bool = False) -> None:
-        table = TableConfig(num_embeddings, embedding_dim, initializer or Initializer.normal(0, 1), None, "sum", name,
-                            replicated=replicated, row_type=_row_type("Embedding", dtype))
+        table = _table("Embedding", num_embeddings, embedding_dim, initializer, "sum", name, replicated, dtype)
         super().__init__(f"Embedding '{name}'" if name != "weight" else "Embedding", [table],
                          [Feature(name, name, padding_row("Embedding", padding_idx, num_embeddings))], optimizer, strategy=strategy,
                          seed=seed, rank_gradients=rank_gradients, gradient_policy=gradient_policy, out_of_range=out_of_range)
@@ -407,15 +411,20 @@ class Embedding(TableModule):
         return torch.nested.as_nested_tensor([part.view(*one.shape, self.embedding_dim) for part, one in zip(parts, ids.unbind())])
 
 
-def _row_type(title: str, dtype: torch.dtype | None) -> str:
-    if dtype is not None and dtype not in _ROW_TYPES:
+def _table(title: str, rows: int, dim: int, initializer: Initializer | None, combiner: str, name: str, replicated: bool,
+           dtype: torch.dtype | None) -> TableConfig:
+    require_text(title, "name", name)
+    require_flag(title, "replicated", replicated)
+    if dtype not in (None, *_ROW_TYPES):
         raise ValueError(f"{title}: dtype must be torch.float32 or torch.bfloat16, in which rows are kept, got {dtype}")
-    return _ROW_TYPES[dtype or torch.float32]
+    return TableConfig(rows, dim, Initializer.normal(0, 1) if initializer is None else initializer, None, combiner, name,
+                       replicated=bool(replicated), row_type=_ROW_TYPES[dtype or torch.float32])
 
 
 def padding_row(title: str, padding_idx: int | None, rows: int) -> int | None:
     if padding_idx is None:
         return None
+    padding_idx = whole_number(title, "padding_idx", padding_idx)
     if not -rows <= padding_idx < rows:
         raise ValueError(f"{title}: padding_idx must be a row, {-rows} <= padding_idx < {rows}, got {padding_idx}")
     return padding_idx % rows

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import weakref
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -11,6 +12,7 @@ import torch
 from .._core import Optimizer
 from ..steps import Steps
 from . import ranks
+from .arguments import whole_number
 
 __all__ = ["TableOptimizer"]
 
@@ -18,12 +20,21 @@ __all__ = ["TableOptimizer"]
 class Rate:
     """A learning rate that the engine asks for once a step."""
 
-    def __init__(self, base: float) -> None:
-        self.base = base
+    def __init__(self, optimizer: Optimizer) -> None:
+        self._optimizer = optimizer
+        self.base = float(optimizer.learning_rate)  # type: ignore[arg-type]
         self.factor: Callable[[], float] = _one
 
     def __call__(self) -> float:
         return self.base * self.factor()
+
+    def require(self, base: Any) -> None:
+        """Raises TypeError or ValueError for what the optimizer's rule does not take."""
+        try:
+            float(base)
+        except (TypeError, ValueError, OverflowError):
+            raise TypeError(f"learning_rate must be a number, got {base!r}") from None
+        self._optimizer.with_learning_rate(base)
 
 
 def _one() -> float:
@@ -42,11 +53,10 @@ class Rates:
         if id(optimizer) not in self._made:
             if optimizer.rule == "slots_only":
                 raise ValueError(f"table '{table}': optimizer must have a rule that steps rows, got slots_only")
-            rate = optimizer.learning_rate
-            if callable(rate):
+            if callable(optimizer.learning_rate):
                 self._made[id(optimizer)] = (optimizer, optimizer, None)
             else:
-                own = Rate(float(rate))
+                own = Rate(optimizer)
                 self._made[id(optimizer)] = (optimizer, optimizer.with_learning_rate(own), own)
         _, made, own_rate = self._made[id(optimizer)]
         if own_rate is None:
@@ -85,8 +95,10 @@ class TableOptimizer:
     def learning_rate(self, rate: float) -> None:
         if not self._rates.by_table:
             raise RuntimeError(f"{self._steps.name}: the rate is a function of the caller's, and cannot be set")
-        if not float(rate) >= 0:
-            raise ValueError(f"{self._steps.name}: learning_rate must be >= 0, got {rate}")
+        try:
+            self.require_rates(dict.fromkeys(self._rates.by_table, rate))
+        except (TypeError, ValueError) as error:
+            raise type(error)(f"{self._steps.name}: {error}") from None
         for one in self._rates.by_table.values():
             one.base, one.factor = float(rate), _one
 
@@ -105,14 +117,19 @@ class TableOptimizer:
         if not isinstance(groups, list):
             raise TypeError(f"{self._steps.name}: follow takes a torch.optim.Optimizer or a torch.optim.lr_scheduler, got "
                             f"{type(leader).__name__}")
+        group = whole_number(self._steps.name, "group", group)
         if not 0 <= group < len(groups):
             raise ValueError(f"{self._steps.name}: the optimizer has {len(groups)} groups, group must be one of them, got {group}")
         if self._rates.fixed:
             raise RuntimeError(f"{self._steps.name}: the rate of table '{sorted(self._rates.fixed)[0]}' is a function of the "
                                "caller's; give a number, and follow the scheduler")
-        first = float(groups[group].get("initial_lr", groups[group]["lr"]))
-        if first == 0:
-            raise ValueError(f"{self._steps.name}: the optimizer's rate begins with 0, and has no factor to follow")
+        own = groups[group] if isinstance(groups[group], Mapping) else {}
+        if "lr" not in own:
+            raise TypeError(f"{self._steps.name}: follow takes an optimizer whose groups have a rate 'lr', group {group} has none")
+        first = float(own.get("initial_lr", own["lr"]))
+        if not 0 < first < math.inf:
+            raise ValueError(f"{self._steps.name}: the optimizer's rate must begin with a finite number > 0, which has a factor to follow, "
+                             f"got {first:g}")
 
         def factor() -> float:
             return float(optimizer.param_groups[group]["lr"]) / first
@@ -215,6 +232,12 @@ class TableOptimizer:
     def skipped_steps(self) -> int:
         """Steps whose gradients were dropped."""
         return self._steps.skipped
+
+    def require_rates(self, rates: Mapping[str, Any]) -> None:
+        """Raises TypeError or ValueError for a rate that the rule of its table does not take."""
+        for table, rate in rates.items():
+            if table in self._rates.by_table:
+                self._rates.by_table[table].require(rate)
 
     def state(self) -> dict[str, float]:
         return {table: rate.base for table, rate in self._rates.by_table.items()}

@@ -14,7 +14,9 @@ import torch
 from .._core import Embedding as Engine
 from .._core import TableConfig, find_checkpoint
 from ..steps import Steps
+from .arguments import path_of
 from .optimizer import TableOptimizer
+from .rows import Rows, float32_of, rows_of
 
 __all__ = ["EXTRA", "TableState"]
 
@@ -58,7 +60,7 @@ class TableState:
 
     def keep_in(self, run: str | os.PathLike[str] | None) -> None:
         """From now on a state has a reference to a step of this run directory instead of rows."""
-        self._reference = None if run is None else _Reference(os.fspath(run))
+        self._reference = None if run is None else _Reference(path_of(self.name, "run", run))
 
     @contextlib.contextmanager
     def rows_left_out(self) -> Iterator[None]:
@@ -91,10 +93,9 @@ class TableState:
             for slot in info.slots:
                 yield f"{key}.{slot.name}", f"{info.name}/{slot.name}", shape[:1] if slot.row_wise else shape
 
-    def put_rows(self, variable: str, rows: torch.Tensor) -> None:
-        values = rows.detach().to("cpu", torch.float32).contiguous().numpy()
-        for ids in _pieces(len(values)):
-            self._steps.engine.assign_rows(variable, ids, values[ids[0]:ids[-1] + 1])
+    def put_rows(self, variable: str, rows: Rows) -> None:
+        for ids in _pieces(len(rows)):
+            self._steps.engine.assign_rows(variable, ids, float32_of(rows[ids[0]:ids[-1] + 1]))
 
     def _take_rows(self, variable: str, shape: tuple[int, ...]) -> torch.Tensor:
         """A copy of a variable. Of several processes all call it."""
@@ -153,12 +154,14 @@ class TableState:
         unexpected.extend(strays)
         refused = whole and bool(strays or missing or errors)  # also by what torch found before
         try:
-            extra = _extra_of(state_dict, prefix)
-        except (ValueError, UnicodeDecodeError, AttributeError):
-            errors.append(f"{name}: '{prefix}{EXTRA}' is not what state_dict() of embertable.torch makes")
+            extra = _extra_of(state_dict[prefix + EXTRA]) if prefix + EXTRA in state_dict else None
+            if extra is not None:
+                self._optimizer.require_rates(extra["learning_rates"])
+        except NotImplementedError as error:
+            errors.append(f"{name}: {error}")
             return
-        if extra is not None and extra.get("format") != _FORMAT:
-            errors.append(f"{name}: the state_dict has format {extra.get('format')}, this version reads {_FORMAT}")
+        except (ValueError, TypeError) as error:
+            errors.append(f"{name}: '{prefix}{EXTRA}' is not what state_dict() of embertable.torch makes: {error}")
             return
         problems = self.differences(extra["tables"]) if extra is not None else []
         if not problems and extra is not None and extra.get("left_out"):
@@ -168,22 +171,26 @@ class TableState:
             if not refused:
                 self._restore(extra, errors)
             return
-        found = {key: state_dict[key] for key in wanted if key in state_dict}
-        for key, value in found.items():
-            shape = wanted[key][1]
-            if not isinstance(value, torch.Tensor) or tuple(value.shape) != shape:
-                given = tuple(value.shape) if isinstance(value, torch.Tensor) else type(value).__name__
-                if not any(f"'{wanted[key][0].split('/')[0]}'" in problem for problem in problems):
-                    problems.append(f"{name}: '{key}' must have shape {shape}, got {given}: make the module with the sizes of the "
-                                    "state_dict")
+        found: dict[str, Rows] = {}
+        for key, (variable, shape) in wanted.items():
+            if key not in state_dict or any(f"'{variable.split('/')[0]}'" in problem for problem in problems):
+                continue
+            try:
+                found[variable] = rows_of(name, f"'{key}'", state_dict[key])
+            except (TypeError, ValueError) as error:
+                problems.append(str(error))
+                continue
+            if tuple(found[variable].shape) != shape:
+                problems.append(f"{name}: '{key}' must have shape {shape}, got {tuple(found[variable].shape)}: make the module with the "
+                                "sizes of the state_dict")
         absent = sorted(key for key in known if key not in state_dict)
         missing.extend(absent)
         errors.extend(problems)
         if problems or refused or (whole and absent):
             return
         self.forget_waiting()
-        for key, value in found.items():
-            self.put_rows(wanted[key][0], value)
+        for variable, rows in found.items():
+            self.put_rows(variable, rows)
         if extra is not None:
             engine.assign_step(extra["step"])
             self._optimizer.load_state(extra["learning_rates"])
@@ -230,9 +237,29 @@ def _pieces(rows: int) -> Iterator[np.ndarray]:
         yield np.arange(first, min(first + _ROWS_AT_ONCE, rows))
 
 
-def _extra_of(state_dict: Mapping[str, Any], prefix: str) -> dict[str, Any] | None:
-    value = state_dict.get(prefix + EXTRA)
-    if value is None:
-        return None
-    found: dict[str, Any] = json.loads(bytes(value.cpu().numpy()))
+def _extra_of(value: Any) -> dict[str, Any]:
+    """What `save_to` has beside rows. Raises ValueError for what that does not make, NotImplementedError for another format."""
+    if not isinstance(value, torch.Tensor) or value.dtype != torch.uint8 or value.is_meta:
+        raise ValueError(f"it must be a tensor of uint8, got {value.dtype if isinstance(value, torch.Tensor) else type(value).__name__}")
+    found = json.loads(bytes(value.cpu().numpy()))
+    if isinstance(found, dict) and isinstance(found.get("format"), int) and found["format"] != _FORMAT:
+        raise NotImplementedError(f"the state_dict has format {found['format']}, this version reads {_FORMAT}")
+    fault = _fault(found, {"format": int, "step": int, "tables": dict, "learning_rates": dict})
+    if fault is None and not 0 <= found["step"] < 1 << 63:
+        fault = f"step must be 0 <= step < 2^63, got {found['step']}"
+    for table in found["tables"].values() if fault is None else ():
+        fault = fault or _fault(table, {"rows": int, "dim": int, "rule": str})
+    if fault is None and "reference" in found:
+        fault = _fault(found["reference"], {"directory": str, "step": int, "digest": str})
+    if fault is not None:
+        raise ValueError(fault)
     return found
+
+
+def _fault(found: Any, kinds: Mapping[str, type]) -> str | None:
+    if not isinstance(found, dict):
+        return f"it must have {', '.join(kinds)}, got {found!r}"
+    for key, kind in kinds.items():
+        if type(found.get(key)) is not kind:
+            return f"{key} must be {kind.__name__}, got {type(found[key]).__name__ if key in found else 'none'}"
+    return None

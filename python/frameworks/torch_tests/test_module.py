@@ -7,6 +7,7 @@ import os
 import pickle
 import subprocess
 import sys
+import types
 import warnings
 import weakref
 
@@ -323,7 +324,6 @@ def test_rows_in_half_the_memory():
 
 
 def torchrec_config(name, data_type):
-    import types
     return types.SimpleNamespace(num_embeddings=ROWS, embedding_dim=DIM, name=name, feature_names=[name], data_type=data_type,
                                  pooling="SUM", init_fn=None)
 
@@ -1065,6 +1065,185 @@ def test_errors_say_what_to_do():
         with pytest.raises(kind, match=text):
             call()
     assert ours.engine.step == 0 and several.engine.step == 0
+
+
+CONFIG = dict(num_embeddings=ROWS, embedding_dim=DIM, name="t", feature_names=["f"])
+
+
+@pytest.mark.parametrize("given, kind, text", [
+    ({"feature_names": "films"}, TypeError, "table 't': feature_names must be a list of names, got 'films'"),
+    ({"feature_names": b"films"}, TypeError, "table 't': feature_names must be a list of names, got b'films'"),
+    ({"feature_names": None}, TypeError, "table 't': feature_names must be a list of names, got None"),
+    ({"feature_names": ["f", 3]}, TypeError, "table 't': feature_names must be a list of names, got 3 in it"),
+    ({"name": None}, TypeError, r"tables\[0\].name must be text, got NoneType"),
+    ({"padding_idx": "a"}, TypeError, "table 't': padding_idx must be an integer, got 'a'"),
+    ({"padding_idx": 1.5}, TypeError, "table 't': padding_idx must be an integer, got 1.5"),
+    ({"padding_idx": ROWS}, ValueError, "table 't': padding_idx must be a row, -20 <= padding_idx < 20, got 20"),
+    ({"initializer": "normal"}, TypeError, "table 't': initializer must be an embertable.Initializer, got str"),
+    ({"replicated": "no"}, TypeError, "table 't': replicated must be True or False, got 'no'"),
+    ({"data_type": []}, ValueError, r"table 't': data_type must be FP32 or BF16, got \[\]"),
+    ({"init_fn": 3}, TypeError, "table 't': init_fn must be a function of a tensor, got int"),
+])
+@pytest.mark.parametrize("kind_of_config", [ett.EmbeddingBagConfig, types.SimpleNamespace])
+def test_tables_of_a_collection_that_are_refused(kind_of_config, given, kind, text):
+    with pytest.raises(kind, match=text):
+        config = types.SimpleNamespace(**{"pooling": "sum", **CONFIG, **given})
+        if kind_of_config is ett.EmbeddingBagConfig:
+            config = ett.EmbeddingBagConfig(**{**CONFIG, **{name: value for name, value in given.items() if name not in TORCHREC}})
+            vars(config).update({name: value for name, value in given.items() if name in TORCHREC})
+        ett.EmbeddingBagCollection([config], et.SGD(1.0))
+
+
+TORCHREC = {"data_type", "init_fn"}  # fields of torchrec's configurations alone
+
+
+def test_feature_names_that_were_changed_are_checked_too():
+    config = ett.EmbeddingBagConfig(**CONFIG)
+    config.feature_names = "films"
+    with pytest.raises(TypeError, match="table 't': feature_names must be a list of names, got 'films'"):
+        ett.EmbeddingBagCollection([config], et.SGD(1.0))
+
+
+def test_tables_and_names_may_come_from_iterators():
+    config = ett.EmbeddingBagConfig(ROWS, DIM, "t", iter(["a", "b"]))
+    assert ett.EmbeddingBagCollection(iter([config]), et.SGD(1.0)).embedding_names() == ["a", "b"]
+
+
+@pytest.mark.parametrize("tables, text", [
+    ("ab", "tables must be a list of EmbeddingBagConfigs, got str"),
+    ({"t": 1}, "tables must be a list of EmbeddingBagConfigs, got dict"),
+    (ett.EmbeddingBagConfig(**CONFIG), "tables must be a list of EmbeddingBagConfigs, got EmbeddingBagConfig"),
+    (3, "tables must be a list of EmbeddingBagConfigs, got int"),
+    (["t"], r"tables\[0\] must be an EmbeddingBagConfig, got str without name"),
+    ([types.SimpleNamespace(**CONFIG)], r"tables\[0\] must be an EmbeddingBagConfig, got SimpleNamespace without pooling"),
+])
+def test_what_is_no_list_of_tables(tables, text):
+    with pytest.raises(TypeError, match=f"EmbeddingBagCollection: {text}"):
+        ett.EmbeddingBagCollection(tables, et.SGD(1.0))
+
+
+@pytest.mark.parametrize("make", [lambda **options: bag(**options), lambda **options: ett.Embedding(ROWS, DIM, optimizer=et.SGD(1.0), **options),
+                                  lambda **options: collection(**options)], ids=["bag", "embedding", "collection"])
+@pytest.mark.parametrize("given, kind, text", [
+    ({"strategy": 3}, TypeError, "strategy must be an embertable.EngineStrategy or None, got int"),
+    ({"strategy": []}, TypeError, "strategy must be an embertable.EngineStrategy or None, got list"),
+    ({"gradient_policy": None}, TypeError, "gradient_policy must be text, got NoneType"),
+    ({"out_of_range": 3}, TypeError, "out_of_range must be text, got int"),
+    ({"rank_gradients": ["sum"]}, ValueError, r"rank_gradients must be 'mean' or 'sum', got \['sum'\]"),
+])
+def test_arguments_of_all_modules(make, given, kind, text):
+    with pytest.raises(kind, match=text):
+        make(**given)
+
+
+@pytest.mark.parametrize("given, kind, text", [
+    ({"padding_idx": "a"}, TypeError, "EmbeddingBag: padding_idx must be an integer, got 'a'"),
+    ({"padding_idx": True}, TypeError, "EmbeddingBag: padding_idx must be an integer, got True"),
+    ({"padding_idx": float("nan")}, TypeError, "EmbeddingBag: padding_idx must be an integer, got nan"),
+    ({"name": None}, TypeError, "EmbeddingBag: name must be text, got NoneType"),
+    ({"replicated": "no"}, TypeError, "EmbeddingBag: replicated must be True or False, got 'no'"),
+    ({"include_last_offset": "no"}, TypeError, "EmbeddingBag: include_last_offset must be True or False, got 'no'"),
+    ({"dtype": []}, ValueError, r"EmbeddingBag: dtype must be torch.float32 or torch.bfloat16, .* got \[\]"),
+    ({"initializer": np.zeros((ROWS, DIM))}, TypeError, "initializer must be an Initializer, got ndarray"),
+    ({"mode": b"sum"}, ValueError, "EmbeddingBag: mode must be 'sum', 'mean' or 'sqrtn', got b'sum'"),
+])
+def test_arguments_of_a_bag(given, kind, text):
+    with pytest.raises(kind, match=text):
+        ett.EmbeddingBag(ROWS, DIM, optimizer=et.SGD(1.0), **given)
+
+
+def test_a_keyed_tensor_has_a_tensor_for_each_key():
+    with pytest.raises(TypeError, match="keys must be a list of names, got 'ab'"):
+        ett.KeyedTensor("ab", [torch.zeros(1, 1)] * 2)
+    with pytest.raises(ValueError, match="rows must be one tensor for each of the 1 keys, got 2"):
+        ett.KeyedTensor(["a"], [torch.zeros(1, 1)] * 2)
+
+
+ROWS_GIVEN = [torch.tensor([[1, -2, 0.5, 4]], dtype=dtype) for dtype in (torch.float32, torch.float64, torch.float16, torch.bfloat16)] + [
+    torch.tensor([[1, -2, 0.5, 4]]).to_sparse(), torch.tensor([[1, -2, 0.5, 4]], requires_grad=True), torch.tensor([[1], [-2], [0.5], [4]]).T,
+    -torch.tensor([[1 - 1j, 1 + 2j, 1 - 0.5j, 1 - 4j]]).conj().imag.neg(), np.array([[1, -2, 0.5, 4]]), np.array([[1, -2, 0.5, 4]], np.float16),
+    [[1, -2, 0.5, 4]]]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("rows", ROWS_GIVEN, ids=str)
+def test_rows_of_any_real_type_are_assigned(rows, dtype):
+    for kind in (bag, lambda **options: ett.Embedding(ROWS, DIM, optimizer=et.SGD(1.0), **options)):
+        module = kind(dtype=dtype)
+        module.assign_rows([3], rows)
+        assert module.read_rows(torch.tensor([3], dtype=torch.int16)).tolist() == [[1, -2, 0.5, 4]]
+        module.assign_rows([3], torch.tensor([[1, -2, 3, 4]]))  # whole numbers too
+        assert module.read_rows([3]).tolist() == [[1, -2, 3, 4]] and module.read_rows([]).shape == (0, DIM)
+
+
+@pytest.mark.parametrize("rows, kind, text", [
+    (torch.ones(1, DIM, dtype=torch.complex64), TypeError, "rows must be real numbers, got complex64"),
+    (torch.ones(1, DIM, dtype=torch.bool), TypeError, "rows must be real numbers, got bool"),
+    (torch.ones(1, DIM, device="meta"), TypeError, "rows must be a plain tensor, got one without values"),
+    (lambda: torch.nested.nested_tensor([torch.ones(DIM)]), TypeError, "rows must be a plain tensor, got a nested one"),
+    ("text", TypeError, "rows must be real numbers, got <U4"), (None, TypeError, "rows must be real numbers, got NoneType"),
+    ([[1, 2], [3]], ValueError, "rows must be an array of numbers, got lists of unequal length"),
+    (torch.ones(1, 3), ValueError, r"must have shape \(1, 4\), got \(1, 3\)"),
+])
+def test_rows_that_are_refused_change_nothing(rows, kind, text):
+    ours = bag()
+    before = ours.engine.digest()
+    with pytest.raises(kind, match=text):
+        ours.assign_rows([1], rows() if callable(rows) else rows)
+    assert ours.engine.digest() == before
+
+
+@pytest.mark.parametrize("ids, text", [
+    (torch.tensor([1.0], dtype=torch.bfloat16), "got bfloat16"), (torch.tensor([True]), "got bool"), (["a"], "got <U1"), (None, "got NoneType"),
+    ({1}, "got set"), ([1.5], "got float64")])
+def test_ids_of_rows_are_integers(ids, text):
+    ours = bag()
+    for call in (lambda: ours.read_rows(ids), lambda: ours.assign_rows(ids, torch.ones(1, DIM))):
+        with pytest.raises(TypeError, match=f"EmbeddingBag: ids must be integers, {text}"):
+            call()
+
+
+def test_other_arguments_that_are_refused():
+    ours = bag()
+    leader = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], 0.1)
+    for call, text in [
+        (lambda: ours.read_rows([1], ["weight"]), "EmbeddingBag: table must be text, got list"),
+        (lambda: ours.keep_tables_in(3), "EmbeddingBag: run must be a path, got int"),
+        (lambda: ours.keep_tables_in(b"run"), "EmbeddingBag: run must be a path, got bytes"),
+        (lambda: ours.optimizer.follow(leader, "a"), "EmbeddingBag: group must be an integer, got 'a'"),
+        (lambda: ours.optimizer.follow(leader, True), "EmbeddingBag: group must be an integer, got True"),
+        (lambda: ours.optimizer.follow(types.SimpleNamespace(param_groups=[3])), "groups have a rate 'lr', group 0 has none"),
+        (lambda: ett.Embedding(ROWS, DIM, optimizer=et.SGD(1.0))(np.array(["a"])), "Embedding: ids must be numbers, got <U1"),
+    ]:
+        with pytest.raises(TypeError, match=text):
+            call()
+    with pytest.raises(KeyError, match=r"the batch has no feature 'user', 'film'; it has \[3, 'a'\]"):
+        collection()({3: torch.tensor([1]), "a": torch.tensor([1])})
+
+
+@pytest.mark.parametrize("rate, kind, text", [
+    (float("inf"), ValueError, "learning_rate must be finite and >= 0, got inf"), (float("nan"), ValueError, "must be finite and >= 0, got nan"),
+    (1e39, ValueError, "must be finite and >= 0, got 1e\\+39"), (-1, ValueError, "must be >= 0, got -1"),
+    ("0.5", TypeError, "learning_rate must be a number, got str"), (None, TypeError, "learning_rate must be a number, got None"),
+    (True, TypeError, "learning_rate must be a number, got bool"), (torch.zeros(2), TypeError, "learning_rate must be a number, got tensor")])
+def test_a_rate_that_the_rule_refuses_is_not_taken(rate, kind, text):
+    ours = collection(et.Adagrad(0.1))
+    with pytest.raises(kind, match=f"EmbeddingBagCollection: .*{text}"):
+        ours.optimizer.learning_rate = rate
+    assert ours.optimizer.learning_rates == {"users": 0.1, "films": 0.1}
+    ours({"user": torch.tensor([1]), "film": torch.tensor([1])})["user"].sum().backward()
+    ours.optimizer.learning_rate = torch.tensor(0.5)
+    assert ours.optimizer.learning_rate == 0.5
+
+
+@pytest.mark.parametrize("rate", [0.0, float("inf"), float("nan")])
+def test_a_rate_without_a_factor_is_not_followed(rate):
+    ours = bag(optimizer=et.SGD(0.5))
+    leader = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], 0.1)
+    leader.param_groups[0]["lr"] = rate
+    with pytest.raises(ValueError, match=f"the optimizer's rate must begin with a finite number > 0, .* got {rate:g}"):
+        ours.optimizer.follow(leader)
+    assert ours.optimizer.learning_rate == 0.5
 
 
 def test_backward_twice():

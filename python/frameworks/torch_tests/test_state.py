@@ -114,6 +114,73 @@ def test_a_damaged_state_is_refused_and_changes_nothing():
     assert other.engine.digest() == before
 
 
+def extra_of(state, **changes):
+    """What state_dict() has beside the rows, with changes; None leaves a part out."""
+    extra = {**json.loads(bytes(state["_extra_state"].numpy())), **changes}
+    return {name: value for name, value in extra.items() if value is not None}
+
+
+def as_tensor(extra):
+    return torch.frombuffer(bytearray(json.dumps(extra).encode()), dtype=torch.uint8)
+
+
+@pytest.mark.parametrize("extra, text", [
+    (lambda state: [1], "it must have format, step, tables, learning_rates, got"), (lambda state: None, "it must have format"),
+    (lambda state: {"format": 1}, "step must be int, got none"), (lambda state: {}, "format must be int, got none"),
+    (lambda state: extra_of(state, tables=None), "tables must be dict, got none"),
+    (lambda state: extra_of(state, tables=[1]), "tables must be dict, got list"),
+    (lambda state: extra_of(state, tables={"users": {"rows": 12}}), "dim must be int, got none"),
+    (lambda state: extra_of(state, step="3"), "step must be int, got str"), (lambda state: extra_of(state, step=-1), "step must be 0 <= step"),
+    (lambda state: extra_of(state, step=1 << 70), "step must be 0 <= step"),
+    (lambda state: extra_of(state, learning_rates={"users": "a"}), "learning_rate must be a number, got 'a'"),
+    (lambda state: extra_of(state, learning_rates={"users": float("inf")}), "adamw: learning_rate must be finite"),
+    (lambda state: extra_of(state, reference=3), "it must have directory, step, digest, got 3"),
+    (lambda state: extra_of(state, reference={"directory": 3}), "directory must be str, got int"),
+    (lambda state: extra_of(state, format="1"), "format must be int, got str")])
+@pytest.mark.parametrize("strict", [True, False])
+def test_a_damaged_description_is_refused_and_changes_nothing(extra, text, strict):
+    ours, other = train(make()), make(seed=2)
+    before = other.engine.digest(), other.engine.step, other.optimizer.learning_rates
+    state = ours.state_dict()
+    with pytest.raises(RuntimeError, match=f"'_extra_state' is not what state_dict.. of embertable.torch makes: {text}"):
+        other.load_state_dict(dict(state, _extra_state=as_tensor(extra(state))), strict)
+    assert (other.engine.digest(), other.engine.step, other.optimizer.learning_rates) == before
+    other.load_state_dict(dict(state, _extra_state=as_tensor(extra_of(state))), strict)
+
+
+@pytest.mark.parametrize("extra", [None, 3, "a", torch.zeros(2), torch.zeros(2, dtype=torch.uint8, device="meta"), torch.tensor([], dtype=torch.uint8)])
+def test_a_description_is_a_tensor_of_bytes(extra):
+    ours, other = train(make()), make(seed=2)
+    before = other.engine.digest()
+    with pytest.raises(RuntimeError, match="'_extra_state' is not what state_dict.. of embertable.torch makes"):
+        other.load_state_dict(dict(ours.state_dict(), _extra_state=extra))
+    assert other.engine.digest() == before
+    with pytest.raises(RuntimeError, match="the state_dict has format 2, this version reads 1"):
+        other.load_state_dict(dict(ours.state_dict(), _extra_state=as_tensor({"format": 2})))
+
+
+@pytest.mark.parametrize("rows, text", [
+    (torch.zeros(7, 3, dtype=torch.complex64), "real numbers, got complex64"), (torch.zeros(7, 3, device="meta"), "got one without values"),
+    (lambda: torch.nested.nested_tensor([torch.zeros(3)] * 7), "got a nested one"), (None, "real numbers, got NoneType"), ("a", "got <U1")])
+def test_rows_that_are_no_rows_are_not_loaded(rows, text):
+    """The other table's are fine, and stay as they were."""
+    ours, other = train(make()), make(seed=2)
+    before = other.engine.digest()
+    rows = rows() if callable(rows) else rows
+    for strict in (True, False):
+        with pytest.raises(RuntimeError, match=f"'embedding_bags.films.weight' must be .*{text}"):
+            other.load_state_dict(dict(ours.state_dict(), **{"embedding_bags.films.weight": rows}), strict)
+    assert other.engine.digest() == before
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64])
+def test_states_of_other_types_are_loaded(dtype):
+    ours, other = ett.EmbeddingBag(ROWS, DIM, optimizer=et.SGD(0.1), seed=1), ett.EmbeddingBag(ROWS, DIM, optimizer=et.SGD(0.1), seed=2)
+    state = ours.state_dict()
+    other.load_state_dict(dict(state, weight=state["weight"].to(dtype)))
+    assert torch.equal(other.read_rows(range(ROWS)), state["weight"].to(dtype).float())
+
+
 def test_what_fits_is_loaded_where_it_need_not_be_strict():
     """A state without slots and with a stray key, as torch loads it."""
     theirs = torch.nn.EmbeddingBag(ROWS, DIM)
@@ -321,6 +388,56 @@ def test_imports_that_do_not_fit_change_nothing():
     assert ett.import_state(plain, *trained_bag(lambda p: torch.optim.SGD(p, 0.05), True)) == ["weight"]
 
 
+@pytest.mark.parametrize("convert", [lambda rows: rows.numpy(), lambda rows: rows.tolist(), lambda rows: rows.double(),
+                                     lambda rows: rows.bfloat16(), lambda rows: rows.half(), lambda rows: rows.to_sparse()])
+def test_arrays_and_tensors_of_any_real_type_are_imported(convert):
+    rows = torch.arange(ROWS * DIM).reshape(ROWS, DIM) / 4
+    ours = ett.EmbeddingBag(ROWS, DIM, optimizer=et.Adagrad(0.1), seed=1)
+    assert ett.import_state(ours, {"weight": convert(rows)}, {"weight": {"sum": convert(rows + 1), "step": torch.tensor(5.0)}}) == [
+        "weight", "weight/accumulators"]
+    assert torch.equal(ours.read_rows(range(ROWS)), rows) and ours.engine.step == 5
+    assert np.array_equal(ours.engine.read_rows("weight/accumulators", range(ROWS)), rows + 1)
+
+
+def test_an_array_alone_is_the_rows_of_the_only_table():
+    ours = ett.EmbeddingBag(ROWS, DIM, optimizer=et.SGD(0.1), seed=1)
+    ett.import_state(ours, np.ones((ROWS, DIM)))
+    assert (ours.read_rows(range(ROWS)) == 1).all()
+
+
+WEIGHT = torch.ones(ROWS, DIM)
+
+
+@pytest.mark.parametrize("weights, optimizer, kind, text", [
+    ({"weight": 3}, None, ValueError, r"'weight' must have shape \(12, 4\), got \(\)"),
+    ({"weight": "a"}, None, TypeError, "'weight' must be real numbers, got <U1"),
+    ({"weight": WEIGHT.to("meta")}, None, TypeError, "'weight' must be a plain tensor, got one without values"),
+    ({"weight": WEIGHT * 1j}, None, TypeError, "'weight' must be real numbers, got complex64"),
+    ({"weight": torch.nn.ReLU()}, None, TypeError, r"weights\['weight'\] must be a module with a weight, a tensor or an array, got ReLU"),
+    ({3: WEIGHT}, None, ValueError, "weights have no table of this module"),
+    (3, None, TypeError, "weights must be a module, a tensor, an array, a dict or a state_dict, got int"),
+    (WEIGHT, 3, TypeError, r"optimizer must have state_dict\(\), got int"), (WEIGHT, "adagrad", TypeError, r"optimizer must have state_dict\(\), got str"),
+    (WEIGHT, {"state": 3}, TypeError, "the state of the optimizer must be a dict, got int"),
+    (WEIGHT, {"weight": {"sum": "a"}}, TypeError, "'weight/accumulators' must be real numbers, got <U1"),
+    (WEIGHT, {"weight": {"sum": WEIGHT.to("meta")}}, TypeError, "'weight/accumulators' must be a plain tensor"),
+    (WEIGHT, {"weight": {3: WEIGHT}}, ValueError, r"needs the slot 'accumulators', and the optimizer has \['3'\]"),
+    *[(WEIGHT, {"weight": {"sum": WEIGHT, "step": step}}, ValueError, "the optimizer's step of table 'weight' must be a whole number >= 0, got")
+      for step in ("a", None, float("nan"), float("inf"), -1, 1.5, 1 << 70, torch.tensor([1, 2]))],
+])
+def test_imports_of_the_wrong_kind_change_nothing(weights, optimizer, kind, text):
+    ours = ett.EmbeddingBag(ROWS, DIM, optimizer=et.Adagrad(0.1), seed=1)
+    before = ours.engine.digest(), ours.engine.step
+    with pytest.raises(kind, match=f"EmbeddingBag: .*{text}"):
+        ett.import_state(ours, weights, optimizer)
+    assert (ours.engine.digest(), ours.engine.step) == before
+
+
+@pytest.mark.parametrize("module", [3, None, torch.nn.Linear(1, 1), ett.EmbeddingBag])
+def test_only_modules_of_tables_import(module):
+    with pytest.raises(TypeError, match="import_state: module must be a module of embertable.torch, got"):
+        ett.import_state(module, {"weight": WEIGHT})
+
+
 def test_the_state_of_a_table_whose_name_ends_that_of_another():
     weights = {"other_users.weight": torch.zeros(ROWS, DIM), "m.users.weight": torch.ones(ROWS, DIM),
                "films.weight": torch.ones(7, 3)}
@@ -430,6 +547,38 @@ def saved_training(run):
     training.step()
     training.save(run)
     return training
+
+
+@pytest.mark.parametrize("call, text", [
+    (lambda training, run: ett.save(3, None, run), "save: module must be a torch.nn.Module, got int"),
+    (lambda training, run: ett.load(3, None, run), "load: module must be a torch.nn.Module, got int"),
+    *[(lambda training, run, engine=engine: ett.save(training.model, engine, run),
+       f"save: engine must be a module of embertable.torch or a list of them, got {type(engine).__name__}") for engine in ("ab", 3, {"t": 1})],
+    (lambda training, run: ett.save(training.model, [3], run), "save: engine must be a module of embertable.torch or a list of them, got int"),
+    (lambda training, run: ett.save(training.model, None, 3), "save: directory must be a path, got int"),
+    (lambda training, run: ett.load(training.model, None, None), "load: directory must be a path, got NoneType"),
+    (lambda training, run: training.save(run, keep="2"), "save: keep must be an integer, got '2'"),
+    (lambda training, run: training.save(run, keep=float("nan")), "save: keep must be an integer, got nan"),
+    (lambda training, run: ett.save(training.model, None, run, optimizer=3), r"save: optimizer must have state_dict\(\), got int"),
+    (lambda training, run: ett.save(training.model, None, run, scheduler=[None]), r"save: scheduler must have state_dict\(\), got NoneType"),
+    (lambda training, run: ett.save(training.model, None, run, scaler="a"), r"save: scaler must have state_dict\(\), got str"),
+    (lambda training, run: ett.load(training.model, None, run, optimizer="a"), r"load: optimizer must have state_dict\(\), got str"),
+])
+def test_arguments_of_saves_and_loads(tmp_path, call, text):
+    with pytest.raises(TypeError, match=text):
+        call(Training(), tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_an_optimizer_does_not_take_the_state_of_a_scheduler(tmp_path):
+    training = saved_training(tmp_path / "run")
+    before = training.digests(), str(training.scheduler.state_dict())
+    for optimizer, scheduler, text in [
+            (training.scheduler, training.scheduler, "optimizer: the one that was saved has groups of parameters, which StepLR has not"),
+            (training.optimizer, training.optimizer, "scheduler: the one that was saved has no groups of parameters, which Adam has")]:
+        with pytest.raises(ValueError, match=text):
+            ett.load(training.model, None, tmp_path / "run", optimizer=optimizer, scheduler=scheduler)
+    assert (training.digests(), str(training.scheduler.state_dict())) == before
 
 
 def test_saves_while_tables_are_frozen(tmp_path):

@@ -1,0 +1,66 @@
+"""Checks of what callers give to the modules: a message names the argument, its rule and what was given."""
+
+from __future__ import annotations
+
+import operator
+import os
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+__all__ = ["names_of", "objects_of", "path_of", "require_flag", "require_kind", "require_methods", "require_text", "whole_number"]
+
+
+def require_kind(title: str, what: str, value: Any, kind: type, rule: str) -> None:
+    if not isinstance(value, kind):
+        raise TypeError(f"{title}: {what} must be {rule}, got {type(value).__name__}")
+
+
+def require_text(title: str, what: str, value: Any) -> None:
+    require_kind(title, what, value, str, "text")
+
+
+def require_flag(title: str, what: str, value: Any) -> None:
+    if not isinstance(value, (bool, np.bool_)):
+        raise TypeError(f"{title}: {what} must be True or False, got {value!r}")
+
+
+def require_methods(title: str, what: str, value: Any, *names: str) -> None:
+    """The value is an object with these methods, such as an optimizer of torch."""
+    for name in names:
+        if isinstance(value, type) or not callable(getattr(value, name, None)):
+            raise TypeError(f"{title}: {what} must have {name}(), got {type(value).__name__}")
+
+
+def whole_number(title: str, what: str, value: Any) -> int:
+    try:
+        if not isinstance(value, bool):
+            return operator.index(value)
+    except TypeError:
+        pass
+    raise TypeError(f"{title}: {what} must be an integer, got {value!r}")
+
+
+def path_of(title: str, what: str, value: Any) -> str:
+    path = os.fspath(value) if isinstance(value, (str, os.PathLike)) else None
+    if not isinstance(path, str):
+        raise TypeError(f"{title}: {what} must be a path, got {type(value).__name__}")
+    return path
+
+
+def names_of(title: str, what: str, value: Any) -> list[str]:
+    """A list of names. One text is none, though it could be taken letter by letter."""
+    if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
+        raise TypeError(f"{title}: {what} must be a list of names, got {value!r}")
+    found = list(value)
+    for name in found:
+        if not isinstance(name, str):
+            raise TypeError(f"{title}: {what} must be a list of names, got {name!r} in it")
+    return found
+
+
+def objects_of(title: str, what: str, value: Any, rule: str) -> list[Any]:
+    if isinstance(value, (str, bytes, Mapping)) or not isinstance(value, Iterable):
+        raise TypeError(f"{title}: {what} must be {rule}, got {type(value).__name__}")
+    return list(value)
