@@ -13,8 +13,9 @@ namespace {
 /// Number of row numbers that are made at once: they stay in the first-level cache beside the rows.
 constexpr std::int64_t kReadChunk = 1024;
 
-/// Number of indices of one item of work.
+/// Most indices of one item of work, and the bytes of their rows where those are long.
 constexpr std::int64_t kReadItem = 16 * kReadChunk;
+constexpr std::int64_t kReadItemBytes = 1 << 20;
 
 /// Reads of at least this many bytes bypass the cache (non-temporal stores), since little of them
 /// would be left in a core's share of the last cache.
@@ -99,11 +100,14 @@ bool read_rows(const ReadRows& args) {
     const FloatEnvironment environment;
     return floats ? rows.read(first, last) : copy_rows(args, first, last);
   };
-  const std::int64_t count = args.indices.count, items = (count + kReadItem - 1) / kReadItem;
+  const std::int64_t count = args.indices.count;
+  const std::int64_t at_once =
+      std::clamp<std::int64_t>(kReadItemBytes / args.row_bytes, 1, kReadItem);
+  const std::int64_t items = (count + at_once - 1) / at_once;
   if (args.executor == nullptr || items == 1) return read(0, count);
   std::atomic<bool> all = true;
   args.executor->run(items, [&](const WorkItem& item) {
-    if (!read(item.index * kReadItem, std::min(count, (item.index + 1) * kReadItem)))
+    if (!read(item.index * at_once, std::min(count, (item.index + 1) * at_once)))
       all.store(false, std::memory_order_relaxed);
   });
   return all;

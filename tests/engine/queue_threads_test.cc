@@ -2,13 +2,10 @@
 // there is something to do.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <chrono>
 #include <deque>
-#include <fstream>
 #include <functional>
 #include <optional>
 #include <random>
@@ -18,6 +15,7 @@
 #include "base/interruption.h"
 #include "engine/schedule/rendezvous.h"
 #include "engine/schedule/schedule.h"
+#include "testing/await_sleep.h"
 #include "testing/engine/batches.h"
 #include "testing/executor.h"
 
@@ -69,24 +67,14 @@ class Caller {
  public:
   explicit Caller(std::function<void()> call)
       : thread_([this, call = std::move(call)] {
-          tid_ = static_cast<pid_t>(syscall(SYS_gettid));
+          number_ = this_thread();
           error_ = refusal<StateError>(call);
         }) {}
   ~Caller() {
     if (thread_.joinable()) thread_.join();
   }
 
-  /// Returns once the kernel has seen it asleep three times in a row.
-  void await_sleep() const {
-    for (int asleep = 0; asleep < 3;) {
-      std::this_thread::sleep_for(milliseconds(2));
-      std::ifstream stat("/proc/self/task/" + std::to_string(tid_.load()) + "/stat");
-      std::string text;
-      std::getline(stat, text);
-      const std::size_t name_ends = text.rfind(") ");
-      asleep = name_ends != std::string::npos && text[name_ends + 2] == 'S' ? asleep + 1 : 0;
-    }
-  }
+  void await_sleep() const { embertable::await_sleep(number_); }
 
   /// What the call threw, or "".
   std::string result() {
@@ -95,7 +83,7 @@ class Caller {
   }
 
  private:
-  std::atomic<pid_t> tid_ = -1;
+  std::atomic<pid_t> number_ = -1;
   std::string error_;
   std::thread thread_;
 };

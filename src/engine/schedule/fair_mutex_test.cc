@@ -2,11 +2,13 @@
 
 #include <gtest/gtest.h>
 
-#include <chrono>
+#include <atomic>
 #include <mutex>
 #include <numeric>
 #include <thread>
 #include <vector>
+
+#include "testing/await_sleep.h"
 
 namespace embertable::engine {
 namespace {
@@ -20,11 +22,13 @@ TEST(FairMutex, IsGivenInTheOrderOfTheRequests) {
   {
     const std::lock_guard held(mutex);
     for (int i = 0; i < kThreads; ++i) {
+      std::atomic<pid_t> number = -1;
       threads.emplace_back([&, i] {
+        number = this_thread();
         const std::lock_guard lock(mutex);
         order.push_back(i);
       });
-      std::this_thread::sleep_for(std::chrono::milliseconds(50));  // it asks meanwhile
+      await_sleep(number);
     }
   }
   for (std::thread& thread : threads) thread.join();

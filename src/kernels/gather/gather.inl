@@ -504,7 +504,9 @@ void gather_rows(const GatherArgs& args) {
 
 inline void gather_any(const GatherArgs& args) {
   if (args.rows.type == RowType::kBfloat16) return gather_rows<PlainRow<std::uint16_t>>(args);
-  // Only serving has such rows, and 64-bit numbers.
-  if (args.rows.type == RowType::kInt8 && args.wide) return gather_rows<ScaledRow>(args);
+  if (args.rows.type == RowType::kInt8) {
+    EMBERTABLE_ASSERT(args.wide);  // only serving has such rows
+    return gather_rows<ScaledRow>(args);
+  }
   gather_rows<PlainRow<float>>(args);
 }
