@@ -228,7 +228,7 @@ SavedFeature feature_from(const JsonField& field) {
 Manifest manifest_from(const JsonField& field) {
   Manifest manifest{.library = field["library"].text(),
                     .numerics_version = field["numerics_version"].integer(0, kMax),
-                    .step = field["step"].integer(0, kMax)};
+                    .step = field["step"].integer(0, kMostStep)};
   const JsonField topology = field["topology"];
   manifest.topology = {.hosts = static_cast<std::int32_t>(topology["hosts"].integer(1, kMax32)),
                        .replicas_per_host = static_cast<std::int32_t>(

@@ -210,7 +210,8 @@ void check_manifest_size(std::int64_t bytes) {
 
 void check_savable(const Manifest& manifest) {
   const auto refuse = [](const std::string& why) { throw ValueError("cannot save: " + why); };
-  if (manifest.step < 0) refuse("step must be >= 0, got " + std::to_string(manifest.step));
+  if (manifest.step < 0 || manifest.step > kMostStep)
+    refuse("step must be 0 to 2^62, got " + std::to_string(manifest.step));
   check_manifest_size(std::ssize(manifest.user_json));  // before copies are made
   if (!Json::accept(manifest.user_json)) refuse("user_json is not one JSON value in UTF-8");
   std::int64_t text_bytes = 0;

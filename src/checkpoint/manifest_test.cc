@@ -1,5 +1,6 @@
 #include "checkpoint/manifest.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -13,6 +14,8 @@
 namespace embertable::checkpoint {
 namespace {
 
+using testing::HasSubstr;
+
 std::string manifest_refusal(const std::function<void(Manifest&)>& spoil) {
   Manifest manifest = test_manifest();
   spoil(manifest);
@@ -22,7 +25,9 @@ std::string manifest_refusal(const std::function<void(Manifest&)>& spoil) {
 TEST(Manifest, SaysWhatCannotBeSaved) {
   EXPECT_EQ(manifest_refusal([](Manifest&) {}), "");
   EXPECT_EQ(manifest_refusal([](Manifest& m) { m.step = -1; }),
-            "cannot save: step must be >= 0, got -1");
+            "cannot save: step must be 0 to 2^62, got -1");
+  EXPECT_EQ(manifest_refusal([](Manifest& m) { m.step = kMostStep + 1; }),
+            "cannot save: step must be 0 to 2^62, got 4611686018427387905");
   EXPECT_EQ(manifest_refusal([](Manifest& m) { m.user_json = "{"; }),
             "cannot save: user_json is not one JSON value in UTF-8");
   EXPECT_EQ(manifest_refusal([](Manifest& m) { m.user_json = "\"\xff\""; }),
@@ -43,6 +48,7 @@ TEST(Manifest, NamesAndNumbersComeBackToTheLastBit) {
   Manifest manifest = test_manifest();
   manifest.tables.resize(1);
   manifest.features.clear();
+  manifest.step = kMostStep;
   manifest.seed = std::numeric_limits<std::uint64_t>::max();
   const double inf = std::numeric_limits<double>::infinity();
   manifest.tables[0].optimizer->parameters = {{"a", 0.1}, {"b", 5e-324}, {"c", -0.0},
@@ -63,6 +69,13 @@ TEST(Manifest, NamesAndNumbersComeBackToTheLastBit) {
   const Manifest read = parse_manifest(to_text(manifest), "m");
   EXPECT_EQ(read, manifest);
   EXPECT_TRUE(std::signbit(read.tables[0].optimizer->parameters[2].second));
+}
+
+TEST(Manifest, AStepFromWhichNothingCouldGoOnIsDataLoss) {
+  Manifest manifest = test_manifest();
+  manifest.step = kMostStep + 1;
+  EXPECT_THAT(refusal<DataLoss>([&] { parse_manifest(to_text(manifest), "m"); }),
+              HasSubstr("step must be an integer in 0..4611686018427387904"));
 }
 
 TEST(RunDirectory, NamesOfSteps) {

@@ -141,7 +141,7 @@ std::int64_t Host::row_of(const Step& step, std::size_t table, const LookupPlan&
 
 std::int64_t Host::scratch_bytes() const noexcept {
   return messages_.bytes() + remote_rows_.scratch_bytes() + gradient_exchange_.scratch_bytes() +
-         backward_.scratch_bytes();
+         backward_.scratch_bytes() + unique_rows_.bytes();
 }
 
 }  // namespace embertable::engine

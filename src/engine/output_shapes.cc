@@ -3,6 +3,7 @@
 #include <string>
 
 #include "embertable/errors.h"
+#include "input/feature_reader.h"
 
 namespace embertable::engine {
 namespace {
@@ -111,6 +112,12 @@ std::vector<Shape> resolve_shapes(const Nested<FeatureConfig>& features,
                        "': output shape must be known when tables are built, got " +
                        shapes[i].to_string() +
                        "; give it to the feature, to build, or enqueue a batch");
+    }
+    if (shapes[i].num_elements() > FeatureReader::kMaxEntries) {
+      throw ValueError(
+          "feature '" + features.path(static_cast<std::int64_t>(i)) +
+          "': a feature must have fewer than 2^31 output rows per replica, output shape " +
+          shapes[i].to_string() + " has more");
     }
   }
   return shapes;

@@ -36,7 +36,7 @@ void check_shape(const std::string& path, const Shape& stored, const Shape& inco
 
 /// Stored shapes of known rank win unchanged (with `merge`, their unknown dims are completed);
 /// others are taken from `incoming` (may be empty). Throws ValueError naming path and shape where
-/// the result is not fully defined.
+/// the result is not fully defined or has 2^31 output rows and more.
 std::vector<Shape> resolve_shapes(const Nested<FeatureConfig>& features,
                                   std::span<const Shape> stored, std::span<const Shape> incoming,
                                   bool merge);

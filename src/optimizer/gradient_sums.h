@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <iterator>
 #include <utility>
 #include <vector>
 
@@ -32,6 +33,11 @@ class GradientSums {
   /// Row number within the shard, and sum [dim], of 0 <= i < size().
   std::int64_t row(std::int64_t i) const noexcept { return row_[i]; }
   const float* sum(std::int64_t i) const noexcept { return sum_.data() + i * rows_.dim; }
+
+  std::int64_t bytes() const noexcept {
+    return std::ssize(row_) * static_cast<std::int64_t>(sizeof(std::int64_t)) +
+           std::ssize(sum_) * static_cast<std::int64_t>(sizeof(float));
+  }
 
  private:
   RowBlock rows_;

@@ -242,6 +242,14 @@ std::int32_t BackwardRun::run(Workers& workers) {
   return std::max(hot_workers_, updating);
 }
 
+std::int64_t BackwardRun::scratch_bytes() const noexcept {
+  std::int64_t bytes = hot_.bytes() + scratch_.bytes();
+  for (const Table& table : tables_)
+    bytes += table.sums.bytes() +
+             std::ssize(table.touched) * static_cast<std::int64_t>(sizeof(table.touched[0]));
+  return bytes;
+}
+
 void BackwardRun::list_row_runs(Table& table) {
   const RowBlock& rows = table.run->rows;
   table.touched.assign((rows.rows + 15) / 16, 0);

@@ -62,8 +62,8 @@ class BackwardRun {
   /// Summed gradients of the last update of a table whose rule hands gradients on.
   const GradientSums& sums(std::int64_t table) const noexcept { return tables_[table].sums; }
 
-  /// Bytes of all memory that workers use.
-  std::int64_t scratch_bytes() const noexcept { return hot_.bytes() + scratch_.bytes(); }
+  /// Bytes of all memory that workers use, and of sums that are handed on.
+  std::int64_t scratch_bytes() const noexcept;
 
  private:
   struct Table {

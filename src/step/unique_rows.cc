@@ -30,6 +30,12 @@ void for_each_counted_row(std::span<const HostStep> hosts, std::size_t mine, std
 
 }  // namespace
 
+std::int64_t UniqueRows::bytes() const noexcept {
+  std::int64_t words = 0;
+  for (const std::vector<std::uint64_t>& seen : seen_) words += std::ssize(seen);
+  return words * static_cast<std::int64_t>(sizeof(std::uint64_t));
+}
+
 void UniqueRows::count(std::span<const HostStep> hosts, std::size_t mine, Workers& workers,
                        FunctionRef<void(std::int64_t, std::int64_t)> tell) {
   const HostStep& step = hosts[mine];

@@ -20,6 +20,8 @@ class UniqueRows {
   void count(std::span<const HostStep> hosts, std::size_t mine, Workers& workers,
              FunctionRef<void(std::int64_t table, std::int64_t rows)> tell);
 
+  std::int64_t bytes() const noexcept;
+
  private:
   /// Has a bit for each row of the shard, by table; all clear between counts.
   std::vector<std::vector<std::uint64_t>> seen_;

@@ -281,7 +281,7 @@ TEST(EngineConfiguration, ATableWithACustomCombinerIsRefused) {
 
 TEST(EngineConfiguration, ADimBeyond32BitsIsRefused) {
   Embedding engine = engine_with(accelerator(), Nested<FeatureConfig>(feature(video())));
-  engine.build(std::int64_t{1} << 31);
+  engine.build(Nested<Shape>(Shape{0, std::int64_t{1} << 31, 1}));  // without elements, so no rows
   EXPECT_THAT(refusal<ValueError>([&] { engine.configuration(); }), HasSubstr("2147483648"));
 }
 

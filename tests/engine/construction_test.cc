@@ -58,6 +58,17 @@ TEST(EngineConstruction, ADimOfZeroIsNotAnUnknownOne) {
               HasSubstr("(0)"));
 }
 
+TEST(EngineConstruction, OutputShapesThatNoBatchCouldHaveAreRefusedBeforeTablesAreBuilt) {
+  for (const Shape& shape : {Shape{std::int64_t{1} << 31}, Shape{1 << 16, 1 << 15, 7}}) {
+    Embedding engine = engine_with(accelerator(), one_feature(Combiner::kSum));
+    EXPECT_THAT(refusal<ValueError>([&] { engine.build(Nested<Shape>(shape)); }),
+                HasSubstr("fewer than 2^31 output rows per replica"));
+    EXPECT_FALSE(engine.built());
+    engine.build(Nested<Shape>(Shape{2}));
+    EXPECT_EQ(engine.output_shapes()[0], Shape{2});
+  }
+}
+
 TEST(EngineConstruction, AnInputShapeOfRankOneIsTheOutputShape) {
   Embedding engine = engine_with(accelerator(), one_feature(Combiner::kSum));
   engine.build(Nested<Shape>(Shape{3}));

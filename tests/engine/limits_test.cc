@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <limits>
+#include <numeric>
 #include <thread>
 
 #include "testing/engine/batches.h"
@@ -138,6 +139,25 @@ TEST(EngineLimits, AnEngineWithoutFeaturesSteps) {
   Embedding engine = engine_with(accelerator(4, 2), Nested<FeatureConfig>::list({}));
   train(engine, std::vector<Batch>(4, Batch{Nested<FeatureIds>::list({}), {}}), filled(1));
   EXPECT_EQ(engine.step(), 1);
+}
+
+/// Scratch after a step that names every row.
+std::int64_t scratch_after_step(const Optimizer& rule, const EmbeddingOptions& options = {}) {
+  constexpr std::int64_t kRows = 1 << 16;
+  Embedding engine = engine_with(accelerator(), one_zero_table(kRows, 16), rule, options);
+  Ids ids(kRows);
+  std::iota(ids.begin(), ids.end(), 0);
+  engine.enqueue(batch_of(DenseIds{ids, {}}));
+  engine.dequeue();
+  engine.apply_gradients(Nested<Gradient>(Gradient::none()));
+  return engine.memory().entries.back().bytes;
+}
+
+TEST(EngineLimits, MemoryCountsSumsThatAreHandedOnAndABitForEachRow) {
+  constexpr std::int64_t kRows = 1 << 16;
+  const std::int64_t usual = scratch_after_step(sgd(1));
+  EXPECT_GE(scratch_after_step(Optimizer("none", 0)), usual + kRows * (16 * 4 + 8));
+  EXPECT_GE(scratch_after_step(sgd(1), {.count_unique_ids = true}), usual + kRows / 8);
 }
 
 TEST(EngineLimits, AStrategyInitializedAnewFreesTheTablesOfTheEngineBefore) {
