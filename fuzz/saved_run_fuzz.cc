@@ -334,7 +334,7 @@ void attempt(const Command& command) {
 }
 
 struct NoScores : ScoreSink {
-  void begin(const std::vector<std::string>&) override {}
+  void begin(const std::vector<jobs::ScoreColumn>&) override {}
   void line(std::span<const ScoreCell>) override {}
 };
 

@@ -20,7 +20,9 @@ namespace embertable::jobs {
 
 /// Lines as texts, numbers so that they can be read back.
 struct Scores : ScoreSink {
-  void begin(const std::vector<std::string>& names) override { columns = names; }
+  void begin(const std::vector<ScoreColumn>& of) override {
+    for (const ScoreColumn& column : of) columns.push_back(column.name);
+  }
   void line(std::span<const ScoreCell> cells) override {
     std::vector<std::string>& texts = lines.emplace_back();
     for (const ScoreCell& cell : cells)

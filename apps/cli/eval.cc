@@ -56,11 +56,7 @@ void add_eval(CLI::App& app) {
   auto arguments = std::make_shared<EvalArguments>();
   CLI::App* command =
       app.add_subcommand("eval", "Restore a saved run and measure it on a part of its data");
-  command
-      ->add_option("DIR", arguments->path,
-                   "what `train --out` saved: the directory of a run, whose best epoch is read "
-                   "if it has schedule.patience, else its latest step; or of a step")
-      ->required();
+  command->add_option("DIR", arguments->path, kBestEpochIsRead)->required();
   command->add_option("--data", arguments->data,
                       "folder that contains the job's files; default: the one that the run read");
   command->add_option("--skip-bad", arguments->skip_bad,

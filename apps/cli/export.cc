@@ -37,10 +37,7 @@ void add_export(CLI::App& app) {
   CLI::App* command = app.add_subcommand("export",
                                          "Write tables of a checkpoint for TensorFlow, NumPy or "
                                          "word2vec readers, or to serve in int8");
-  command
-      ->add_option("DIR", options.from,
-                   "directory of a run, whose latest step is read, or of a step")
-      ->required();
+  command->add_option("DIR", options.from, kBestEpochIsRead)->required();
   add_format(*command, arguments->format, true);
   command
       ->add_option("--out", options.out,

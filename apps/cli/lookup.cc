@@ -84,10 +84,7 @@ void add_lookup(CLI::App& app) {
   auto arguments = std::make_shared<LookupArguments>();
   CLI::App* command =
       app.add_subcommand("lookup", "Print rows of a saved table, read directly from its files");
-  command
-      ->add_option("DIR", arguments->path,
-                   "directory of a run, whose latest step is read, or of a step")
-      ->required();
+  command->add_option("DIR", arguments->path, kBestEpochIsRead)->required();
   command->add_option("--table", arguments->table, "the table's name")->required();
   CLI::Option_group* which = command->add_option_group("rows");
   which->add_option("--row", arguments->rows, "row numbers");

@@ -96,10 +96,7 @@ void add_neighbors(CLI::App& app) {
   auto arguments = std::make_shared<NeighborsArguments>();
   CLI::App* command = app.add_subcommand(
       "neighbors", "Print the rows of a saved table that are nearest to a given row by cosine");
-  command
-      ->add_option("DIR", arguments->path,
-                   "directory of a run, whose latest step is read, or of a step")
-      ->required();
+  command->add_option("DIR", arguments->path, kBestEpochIsRead)->required();
   command->add_option("--table", arguments->table, "name of a table with dim 2 or more")
       ->required();
   CLI::Option_group* which = command->add_option_group("row");

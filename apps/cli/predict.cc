@@ -10,8 +10,8 @@
 #include "apps/cli/best_epoch.h"
 #include "apps/cli/commands.h"
 #include "apps/cli/numbers.h"
-#include "apps/cli/score_writer.h"
 #include "apps/convert/printable.h"
+#include "apps/jobs/run/score_writer.h"
 
 namespace embertable::tools {
 namespace {
@@ -71,8 +71,9 @@ void run(PredictArguments& arguments) {
   rows.copy_ids = !arguments.no_ids;
   if (arguments.items > 0) rows.items = arguments.items;
   const bool to_file = !arguments.output.empty();
-  ScoreWriter writer(arguments.output, arguments.json && !to_file ? ScoreWriter::Format::kJson
-                                                                  : ScoreWriter::Format::kCsv);
+  jobs::ScoreWriter writer(arguments.output, arguments.json && !to_file
+                                                 ? jobs::ScoreWriter::Format::kJson
+                                                 : jobs::ScoreWriter::Format::kCsv);
   const jobs::Prediction done =
       jobs::predict(best_epoch_of(arguments.path), arguments.options, writer);
   writer.finish();
@@ -86,11 +87,7 @@ void add_predict(CLI::App& app) {
   auto arguments = std::make_shared<PredictArguments>();
   CLI::App* command =
       app.add_subcommand("predict", "Score new rows with a saved run, without the run's data");
-  command
-      ->add_option("DIR", arguments->path,
-                   "what `train --out` saved: the directory of a run, whose latest step is "
-                   "read, or of a step")
-      ->required();
+  command->add_option("DIR", arguments->path, kBestEpochIsRead)->required();
   jobs::NewRows& rows = arguments->options.rows;
   command
       ->add_option("FILE", rows.path,

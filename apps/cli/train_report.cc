@@ -47,6 +47,8 @@ void TextReport::started(const StartReport& start) {
   remarks_.started(start);
   print_origin(start);
   for (const std::string& note : job_.notes) fmt::print("{}\n", note);
+  for (const std::string& warning : start.warnings)
+    fmt::print("warning: {}\n", jobs::printable(warning));
   fmt::print("{}: {} training samples, {} {} samples to measure, read in {:.2f} s\n", job_.name,
              start.training, start.measured, start.measured_part, start.read_seconds);
   print_left_out(start.left_out);
@@ -221,6 +223,7 @@ void JsonReport::started(const StartReport& start) {
                              {"empty", ids.empty}};
   }
   if (!job_.notes.empty()) json["note"] = fmt::format("{}", fmt::join(job_.notes, "; "));
+  if (!start.warnings.empty()) json["warnings"] = start.warnings;
   json["left_out"] = start.left_out.total();
   for (const jobs::LeftOut::Reason& reason : start.left_out.reasons) {
     json["broken"].push_back(

@@ -17,6 +17,7 @@
 #include "apps/convert/word2vec.h"
 #include "base/byte_watch.h"
 #include "checkpoint/id_maps.h"
+#include "checkpoint/new_file.h"
 #include "checkpoint/reader.h"
 #include "checkpoint/run_directory.h"
 #include "checkpoint/stored_rows.h"
@@ -24,7 +25,6 @@
 #include "embertable/errors.h"
 #include "embertable/tensorflow/object_graph.h"
 #include "embertable/tensorflow/tensor_bundle.h"
-#include "tensorflow/bundle/new_file.h"
 
 namespace embertable::jobs {
 namespace {
@@ -133,8 +133,8 @@ class Exporter {
   /// `\\`, `\n` and `\r`. The line of a row without a key is empty.
   void write_keys(const checkpoint::SavedTable& table, const RowKeys& keys) const {
     constexpr std::size_t kAtOnce = 1 << 20;
-    formats::NewFile file(checkpoint::local_files(),
-                          options_.out / (escape_name(table.name) + ".keys.txt"));
+    checkpoint::NewFile file(checkpoint::local_files(),
+                             options_.out / (escape_name(table.name) + ".keys.txt"));
     std::string lines;
     for (std::int64_t row = 0; row < table.vocabulary_size; ++row) {
       for (const char c : keys.key(row)) {

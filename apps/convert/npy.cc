@@ -7,10 +7,10 @@
 #include <optional>
 
 #include "base/bytes.h"
+#include "checkpoint/new_file.h"
 #include "embertable/errors.h"
 #include "embertable/variables/tensor.h"
 #include "tensorflow/bundle/bundle_files.h"
-#include "tensorflow/bundle/new_file.h"
 #include "tensorflow/bundle/slices.h"
 
 namespace embertable::formats {
@@ -122,7 +122,7 @@ NpyHeader parse_npy_header(std::string_view start, const fs::path& path) {
 
 void write_npy(checkpoint::FileSystem& files, const fs::path& path,
                std::span<const std::int64_t> shape, const ReadRows& rows) {
-  NewFile file(files, path);
+  checkpoint::NewFile file(files, path);
   file.write(checkpoint::bytes_of(npy_header(shape)));
   const std::int64_t count = shape.empty() ? 1 : shape[0];
   const std::int64_t width = count > 0 ? *element_count(shape) / count : 0;

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "checkpoint/new_file.h"
 #include "embertable/errors.h"
-#include "tensorflow/bundle/new_file.h"
 
 namespace embertable::jobs {
 namespace {
@@ -62,7 +62,7 @@ bool parse_number(std::string_view text, float& number) {
 void write_word2vec(const std::filesystem::path& path, Word2vecForm form, std::int64_t rows,
                     std::int64_t dim, const std::function<std::string(std::int64_t row)>& word,
                     const formats::ReadRows& read) {
-  formats::NewFile file(checkpoint::local_files(), path);
+  checkpoint::NewFile file(checkpoint::local_files(), path);
   const auto width = static_cast<std::size_t>(dim);
   std::vector<float> chunk(static_cast<std::size_t>(std::min(kRowsAtOnce, rows)) * width);
   std::string bytes = fmt::format("{} {}\n", rows, dim);

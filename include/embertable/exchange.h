@@ -122,7 +122,9 @@ struct MpiOptions {
 /// time: see docs/hosts.md. Collective: all ranks of the communicator call. Throws ValueError for a
 /// wrong option, IoError if the MPI library cannot be used, and StateError if there is none, if it
 /// is initialised below MPI_THREAD_SERIALIZED, if another exchange of this process uses the
-/// communicator, if a rank does not come by the deadline, or if ranks run different versions.
+/// communicator, if a rank does not come by the deadline, or if ranks run different versions. A
+/// rank that ends after it has come, while MPI duplicates the communicator, is waited for without
+/// one.
 EMBERTABLE_API std::unique_ptr<Exchange> make_mpi_exchange(const MpiOptions& options = {});
 
 /// What started this process.

@@ -74,8 +74,8 @@ nb::dict evaluate_run(const Path& run, nb::handle part, const Path& data, nb::ha
 /// Collects lines of scores by column.
 class Columns final : public jobs::ScoreSink {
  public:
-  void begin(const std::vector<std::string>& columns) override {
-    names_ = columns;
+  void begin(const std::vector<jobs::ScoreColumn>& columns) override {
+    columns_ = columns;
     integers_.resize(columns.size());
     floats_.resize(columns.size());
     texts_.resize(columns.size());
@@ -102,18 +102,18 @@ class Columns final : public jobs::ScoreSink {
   /// Returns an array for each column, or a list of texts.
   nb::dict by_name() const {
     nb::dict columns;
-    for (std::size_t i = 0; i < names_.size(); ++i) {
+    for (std::size_t i = 0; i < columns_.size(); ++i) {
       nb::object column;
       if (!texts_[i].empty()) {
         nb::list texts;
         for (const std::string& text : texts_[i]) texts.append(decoded(text));
         column = std::move(texts);
-      } else if (!floats_[i].empty()) {
+      } else if (columns_[i].score) {
         column = array_of(floats_[i], "float32");
       } else {
         column = array_of(integers_[i], "int64");
       }
-      columns[decoded(names_[i])] = column;
+      columns[decoded(columns_[i].name)] = column;
     }
     return columns;
   }
@@ -125,7 +125,7 @@ class Columns final : public jobs::ScoreSink {
     return numpy().attr("frombuffer")(copy, dtype).attr("copy")();
   }
 
-  std::vector<std::string> names_;
+  std::vector<jobs::ScoreColumn> columns_;
   std::vector<std::vector<std::int64_t>> integers_;  ///< by column, as the following
   std::vector<std::vector<float>> floats_;
   std::vector<std::vector<std::string>> texts_;
@@ -143,8 +143,8 @@ nb::dict predict_rows(const Path& run, const Path& rows, nb::handle k, bool has_
   if (!k.is_none()) {
     options.rows.items = integer(k, "predict: k");
     if (*options.rows.items < 1 || *options.rows.items > jobs::NewRows::kMostItems)
-      throw ValueError("predict: k must be from 1 to 10000, got " +
-                       std::to_string(*options.rows.items));
+      throw ValueError("predict: k must be from 1 to " + std::to_string(jobs::NewRows::kMostItems) +
+                       ", got " + std::to_string(*options.rows.items));
   }
   options.threads = integer32(threads, "predict: threads");
   Columns columns;
@@ -175,6 +175,7 @@ nb::list nearest(const Path& run, const std::string& table, nb::handle key, nb::
   {
     const bool by_key = !key.is_none(), by_name = !name.is_none();
     const WithoutGil nogil;
+    const Interruption interruption(raise_signals);
     rows.emplace(best_of(run), table);
     if (by_key) wanted = rows->row_of_key(wanted_key);
     if (by_name) wanted = rows->row_of_name(wanted_name);

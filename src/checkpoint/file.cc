@@ -126,7 +126,20 @@ class LocalFile final : public File {
     if (retry([&] { return ::fsync(descriptor_); }) != 0) fail(path_, "sync", errno);
   }
 
+  /// Returns whether `take_path` can name a file that has no name yet.
+  bool set_unnamed() { return unnamed_ = ::access(link_of_descriptor().c_str(), F_OK) == 0; }
+
+  void take_path() override {
+    if (!unnamed_) return;
+    if (::linkat(AT_FDCWD, link_of_descriptor().c_str(), AT_FDCWD, path_.c_str(),
+                 AT_SYMLINK_FOLLOW) != 0)
+      fail(path_, "create", errno);
+    unnamed_ = false;
+  }
+
  private:
+  std::string link_of_descriptor() const { return "/proc/self/fd/" + std::to_string(descriptor_); }
+
   struct stat found() const {
     struct stat found {};
     if (::fstat(descriptor_, &found) != 0) fail(path_, "stat", errno);
@@ -144,6 +157,7 @@ class LocalFile final : public File {
 
   fs::path path_;
   int descriptor_;
+  bool unnamed_ = false;
   std::int64_t written_ = 0;
   std::int64_t written_back_ = 0;  ///< up to here the kernel was asked to begin
 };
@@ -408,6 +422,15 @@ class LocalFiles final : public FileSystem {
  public:
   std::unique_ptr<File> create(const fs::path& path) override {
     return open_as(path, "create", kCreate);
+  }
+
+  std::unique_ptr<File> create_unnamed(const fs::path& path) override {
+    const int descriptor = retry(
+        [&] { return ::open(directory_of(path).c_str(), O_WRONLY | O_TMPFILE | O_CLOEXEC, 0666); });
+    if (descriptor < 0) return create(path);
+    auto file = std::make_unique<LocalFile>(path, descriptor);
+    if (!file->set_unnamed()) return create(path);
+    return file;
   }
 
   /// Opens without waiting for a writer of a pipe. Pipes and devices are then refused.

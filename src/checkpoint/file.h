@@ -50,6 +50,10 @@ class File {
 
   /// Returns once contents and size would survive a power loss.
   virtual void sync() = 0;
+
+  /// Gives a file of FileSystem::create_unnamed its path, if it has none yet. Fails if the path
+  /// exists.
+  virtual void take_path() {}
 };
 
 /// A lock that is held until this object is destroyed or its process ends.
@@ -124,6 +128,13 @@ class FileSystem {
 
   /// Creates an empty file for writing. Fails if the path exists.
   virtual std::unique_ptr<File> create(const std::filesystem::path& path) = 0;
+
+  /// Creates an empty file for writing that has this path from File::take_path on: if the process
+  /// ends before, nothing of it is left. Where the file system has no such files, it has the path
+  /// at once.
+  virtual std::unique_ptr<File> create_unnamed(const std::filesystem::path& path) {
+    return create(path);
+  }
 
   /// Opens an existing file for reading, also through links. Refuses, without waiting, whatever is
   /// neither a regular file nor a directory: pipes, devices. A directory fails when it is read.

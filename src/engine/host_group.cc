@@ -1,7 +1,7 @@
 #include "engine/host_group.h"
 
 #include "embertable/errors.h"
-#include "exchange/gather.h"
+#include "exchange/all_gather.h"
 
 namespace embertable::engine {
 
@@ -10,7 +10,7 @@ void HostGroup::meet() {
 }
 
 void HostGroup::compare_configurations() {
-  const std::vector<std::string> all = gather(*exchange_, "configurations", configuration_);
+  const std::vector<std::string> all = all_gather(*exchange_, "configurations", configuration_);
   for (std::size_t host = 1; host < all.size(); ++host) {
     if (all[host] == all[0]) continue;
     const auto [theirs, first] = first_difference(all[host], all[0]);

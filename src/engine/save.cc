@@ -12,7 +12,7 @@
 #include "embertable/errors.h"
 #include "embertable/version.h"
 #include "engine/host_rows.h"
-#include "exchange/gather.h"
+#include "exchange/all_gather.h"
 
 namespace embertable::engine {
 namespace {
@@ -194,7 +194,7 @@ std::filesystem::path save_tables(const Setup& setup, const Tables& tables, std:
     written = write_shards(directory, manifest_of(setup, step), tables);
   });
   std::vector<std::string> lines;
-  if (hosts.several()) lines = gather(hosts.exchange(), "save: files", lines_of(written));
+  if (hosts.several()) lines = all_gather(hosts.exchange(), "save: files", lines_of(written));
 
   std::string saved;
   hosts.together("save: commit", [&] {

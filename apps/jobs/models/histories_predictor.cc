@@ -65,10 +65,10 @@ HistoriesPredictor::HistoriesPredictor(const SavedParts& saved, const HistoriesM
   counts_.unseen[user_ids_] = 0;
 }
 
-std::vector<std::string> HistoriesPredictor::columns() const {
-  std::vector<std::string> columns = {user_ids_, "rank", item_ids_};
-  if (items_.has_names()) columns.emplace_back("name");
-  columns.insert(columns.end(), {"score", "basis"});
+std::vector<ScoreColumn> HistoriesPredictor::columns() const {
+  std::vector<ScoreColumn> columns = {{user_ids_}, {"rank"}, {item_ids_}};
+  if (items_.has_names()) columns.push_back({"name"});
+  columns.insert(columns.end(), {{.name = "score", .score = true}, {"basis"}});
   return columns;
 }
 

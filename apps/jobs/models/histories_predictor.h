@@ -26,7 +26,7 @@ class HistoriesPredictor final : public Predictor {
   /// Spec and parts are borrowed. Throws ValueError for an invalid number of items.
   HistoriesPredictor(const SavedParts& saved, const HistoriesModelSpec& spec, const NewRows& rows);
 
-  std::vector<std::string> columns() const override;
+  std::vector<ScoreColumn> columns() const override;
   bool next(Executor& executor, ScoreSink& sink) override;
   const RowCounts& counts() const override { return counts_; }
 

@@ -96,10 +96,10 @@ void MfRecommender::make_items(const SavedParts& saved) {
   }
 }
 
-std::vector<std::string> MfRecommender::columns() const {
-  std::vector<std::string> columns = {user_ids_.name, "rank", item_ids_.name};
-  if (items_.has_names()) columns.emplace_back("name");
-  columns.insert(columns.end(), {"score", "basis"});
+std::vector<ScoreColumn> MfRecommender::columns() const {
+  std::vector<ScoreColumn> columns = {{user_ids_.name}, {"rank"}, {item_ids_.name}};
+  if (items_.has_names()) columns.push_back({"name"});
+  columns.insert(columns.end(), {{.name = "score", .score = true}, {"basis"}});
   return columns;
 }
 

@@ -27,7 +27,7 @@ class MfRecommender final : public Predictor {
   /// are hashed, and for a side that is not of the items.
   MfRecommender(const SavedParts& saved, const MfSpec& spec, const NewRows& rows);
 
-  std::vector<std::string> columns() const override;
+  std::vector<ScoreColumn> columns() const override;
   bool next(Executor& executor, ScoreSink& sink) override;
   const RowCounts& counts() const override { return counts_; }
 

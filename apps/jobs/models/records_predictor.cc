@@ -66,11 +66,11 @@ void RecordsPredictor::restore_side_lists(const SavedParts& saved, const Records
   }
 }
 
-std::vector<std::string> RecordsPredictor::columns() const {
-  std::vector<std::string> columns = {"line"};
-  columns.insert(columns.end(), reader_.copied_columns().begin(), reader_.copied_columns().end());
-  columns.insert(columns.end(), names_.begin(), names_.end());
-  columns.emplace_back("unseen");
+std::vector<ScoreColumn> RecordsPredictor::columns() const {
+  std::vector<ScoreColumn> columns = {{"line"}};
+  for (const std::string& name : reader_.copied_columns()) columns.push_back({name});
+  for (const std::string& name : names_) columns.push_back({.name = name, .score = true});
+  columns.push_back({"unseen"});
   return columns;
 }
 

@@ -25,7 +25,7 @@ class RecordsPredictor final : public Predictor {
   RecordsPredictor(const SavedParts& saved, const RecordsModelSpec& spec,
                    std::unique_ptr<RecordsModel> model, const NewRows& rows);
 
-  std::vector<std::string> columns() const override;
+  std::vector<ScoreColumn> columns() const override;
   bool next(Executor& executor, ScoreSink& sink) override;
   const RowCounts& counts() const override { return reader_.counts(); }
 

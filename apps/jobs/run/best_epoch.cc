@@ -14,7 +14,7 @@
 #include "checkpoint/run_directory.h"
 #include "checkpoint/use_opened.h"
 #include "embertable/errors.h"
-#include "exchange/gather.h"
+#include "exchange/all_gather.h"
 
 namespace embertable::jobs {
 

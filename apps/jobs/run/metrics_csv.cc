@@ -7,13 +7,11 @@
 #include <cmath>
 #include <cstring>
 #include <filesystem>
-#include <memory>
 #include <optional>
-#include <random>
 #include <string_view>
 #include <system_error>
 
-#include "checkpoint/file.h"
+#include "checkpoint/new_file.h"
 #include "embertable/errors.h"
 
 namespace embertable::jobs {
@@ -59,23 +57,6 @@ KeptRows rows_until(std::ifstream file, std::int32_t epochs) {
   return kept;
 }
 
-/// Replaces the text of a file in one go: what is stopped meanwhile leaves the old or the new one.
-void replace_text(const fs::path& path, const std::string& text) {
-  checkpoint::FileSystem& files = checkpoint::local_files();
-  const fs::path temporary = fmt::format("{}.part-{:08x}", path.string(), std::random_device()());
-  const std::unique_ptr<checkpoint::File> file = files.create(temporary);
-  try {
-    file->write(checkpoint::bytes_of(text));
-    file->sync();
-    files.rename(temporary, path);
-  } catch (...) {
-    std::error_code ignored;
-    fs::remove(temporary, ignored);
-    throw;
-  }
-  files.sync_directory(checkpoint::directory_of(path));
-}
-
 std::string values(const Measures& measures, const std::vector<std::string>& metrics) {
   std::string text;
   for (const std::string& metric : metrics) {
@@ -101,7 +82,9 @@ void MetricsCsv::started(const StartReport& start) {
     KeptRows rows = rows_until(std::move(file), epochs_);
     kept = std::move(rows.text);
     samples_ = rows.samples;
-    replace_text(path_, kept);
+    checkpoint::NewFile replaced(checkpoint::local_files(), path_);
+    replaced.write(checkpoint::bytes_of(kept));
+    replaced.commit();
   }
   has_header_ = !kept.empty();
   file_.open(path_, std::ios::binary | (goes_on ? std::ios::app : std::ios::trunc));

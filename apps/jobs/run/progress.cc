@@ -16,7 +16,7 @@
 #include "checkpoint/json_text.h"
 #include "checkpoint/reader.h"
 #include "embertable/errors.h"
-#include "exchange/gather.h"
+#include "exchange/all_gather.h"
 
 namespace embertable::jobs {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "checkpoint/run_directory.h"
 #include "embertable/errors.h"
-#include "exchange/gather.h"
+#include "exchange/all_gather.h"
 
 namespace embertable::jobs {
 
@@ -77,7 +77,7 @@ bool Ranks::tell(std::string_view error) noexcept {
 }
 
 void Ranks::require_equal(const std::string& what, const std::string& lines) {
-  const std::vector<std::string> all = gather(*this, "comparison of the " + what, lines);
+  const std::vector<std::string> all = all_gather(*this, "comparison of the " + what, lines);
   for (std::size_t host = 1; host < all.size(); ++host) {
     if (all[host] == all[0]) continue;
     const auto [theirs, ours] = first_difference(all[host], all[0]);

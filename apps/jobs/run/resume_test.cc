@@ -6,6 +6,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include "checkpoint/manifest.h"
+#include "checkpoint/reader.h"
 #include "embertable/checkpoint.h"
 #include "embertable/embedding.h"
 #include "embertable/errors.h"
@@ -18,12 +20,16 @@ namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::IsEmpty;
 
 /// Stops a run after some steps, and keeps what it reports.
 class Watch final : public TrainObserver {
  public:
   explicit Watch(int stop_after = -1) : left_(stop_after) {}
-  void started(const StartReport& start) override { resumed = start.resumed; }
+  void started(const StartReport& start) override {
+    resumed = start.resumed;
+    warnings = start.warnings;
+  }
   void stepped(const StepReport& step) override {
     ++steps;
     rmse.push_back(step.training.value);
@@ -41,6 +47,7 @@ class Watch final : public TrainObserver {
   std::vector<std::vector<double>> epochs;  ///< number, rate, training and validation error
   std::vector<std::int64_t> saves;
   std::optional<StartReport::Resumed> resumed;
+  std::vector<std::string> warnings;
 
  private:
   int left_;
@@ -129,6 +136,18 @@ TEST_F(Resume, AfterEveryStepGivesTheSameRun) {
     }
     EXPECT_GT(sittings, 12);
   }
+}
+
+TEST_F(Resume, OfARunOfOtherNumericsSaysSo) {
+  Watch first(3), same(1), other;
+  run("out", first);
+  const std::filesystem::path step = run("out", same).saved;
+  EXPECT_THAT(same.warnings, IsEmpty());
+  checkpoint::Manifest manifest = checkpoint::Reader(checkpoint::local_files(), step).manifest();
+  manifest.numerics_version = 1;
+  std::ofstream(step / "manifest.json", std::ios::binary) << to_text(manifest);
+  run("out", other);
+  EXPECT_THAT(other.warnings, ElementsAre(HasSubstr("is of numerics version 1, this library of")));
 }
 
 TEST_F(Resume, MayHaveOtherHostsThreadsAndLookAhead) {

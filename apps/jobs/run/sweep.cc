@@ -30,6 +30,7 @@
 #include "checkpoint/run_directory.h"
 #include "embertable/checkpoint.h"
 #include "embertable/errors.h"
+#include "embertable/version.h"
 
 namespace embertable::jobs {
 namespace {
@@ -133,7 +134,8 @@ std::string id_of(const Job& job, const SweepOptions& options) {
     for (const std::string& file : job.files) paths.push_back((fs::path(root) / file).string());
     stamp = file_stamps(paths);
   }
-  std::string text = fmt::format("{}\nskip_bad {}\n", stamp, options.skip_bad.text());
+  std::string text = fmt::format("{}\nskip_bad {}\nnumerics {}\n", stamp, options.skip_bad.text(),
+                                 kNumericsVersion);
   for (const auto& [key, value] : job.settings) text += fmt::format("{} = {}\n", key, value);
   return hash_hex(std::as_bytes(std::span(text)));
 }

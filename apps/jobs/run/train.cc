@@ -21,7 +21,7 @@
 #include "checkpoint/use_opened.h"
 #include "embertable/errors.h"
 #include "embertable/version.h"
-#include "exchange/gather.h"
+#include "exchange/all_gather.h"
 
 namespace embertable::jobs {
 namespace {
@@ -159,7 +159,8 @@ class Run {
           job.schedule.patience));
     }
     executor_ = options.executor ? options.executor : make_executor(options.threads);
-    trainer_.emplace(job_, *model_, executor_, ranks_);
+    trainer_.emplace(job_, *model_, executor_, ranks_,
+                     [this](std::string_view warning) { warnings_.emplace_back(warning); });
     if (out_ || job.schedule.patience > 0) saver_.emplace(job_, *model_, data_options());
     check_share(options.skip_bad, left_out());
     if (options.overwrite && is_first()) remove_run(*out_);
@@ -212,7 +213,7 @@ class Run {
     std::vector<double> seconds;
     const double mine = trainer_->times().waited;
     for (const std::string& bytes :
-         gather(*ranks_, "times", {reinterpret_cast<const char*>(&mine), sizeof mine}))
+         all_gather(*ranks_, "times", {reinterpret_cast<const char*>(&mine), sizeof mine}))
       std::memcpy(&seconds.emplace_back(), bytes.data(), sizeof mine);
     return seconds;
   }
@@ -258,7 +259,8 @@ class Run {
                        .repeated_pairs = model_->repeated_pairs(part),
                        .baselines = model_->baselines(part),
                        .read_seconds = read_seconds_,
-                       .resumed = {}};
+                       .resumed = {},
+                       .warnings = warnings_};
     for (const KeySpace& space : model_->key_spaces())
       report.ids.push_back({space.name, space.keys.num_keys(), space.keys.num_rows(),
                             space.without_record, space.empty, first_key(space.keys)});
@@ -411,6 +413,7 @@ class Run {
   std::optional<SavedRun> found_;
   std::unique_ptr<Model> model_;
   std::shared_ptr<Executor> executor_;
+  std::vector<std::string> warnings_;  ///< the engine's
   std::optional<Trainer> trainer_;
   std::optional<ModelSaver> saver_;  ///< empty if neither steps nor best epochs are saved
   std::optional<BestEpoch> best_;

@@ -64,6 +64,9 @@ struct StartReport {
     std::vector<std::string> skipped;
   };
   std::optional<Resumed> resumed;  ///< set if the run resumes from a saved step
+
+  /// The engine's: a table whose rows can never leave zero, a saved step of other numerics.
+  std::vector<std::string> warnings;
 };
 
 /// State of a run after each step.

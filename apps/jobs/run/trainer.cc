@@ -66,8 +66,10 @@ StrategyPtr strategy_of(const Job& job, const std::shared_ptr<Executor>& executo
                         .exchange = ranks});
 }
 
-EmbeddingOptions options_of(const Job& job, const Model& model) {
+EmbeddingOptions options_of(const Job& job, const Model& model,
+                            std::function<void(std::string_view)> log) {
   EmbeddingOptions options;
+  options.log = std::move(log);
   if (model.leaves_rows_out()) options.out_of_range = OutOfRange::kDrop;
   options.variable_batch = true;
   options.seed = job.seed;
@@ -116,7 +118,7 @@ std::shared_ptr<Executor> make_executor(std::int32_t threads) {
 }
 
 Trainer::Trainer(const Job& job, Model& model, std::shared_ptr<Executor> executor,
-                 std::shared_ptr<Ranks> ranks)
+                 std::shared_ptr<Ranks> ranks, std::function<void(std::string_view)> log)
     : model_(model),
       batch_(job.schedule.batch),
       replicas_(job.strategy.replicas),
@@ -130,7 +132,7 @@ Trainer::Trainer(const Job& job, Model& model, std::shared_ptr<Executor> executo
       ranks_(std::move(ranks)),
       strategy_(strategy_of(job, executor_, ranks_)),
       engine_(feature_configs(job, model), optimizer_of(job, learning_rate_), strategy_,
-              options_of(job, model)),
+              options_of(job, model, std::move(log))),
       leaf_(leaves_of(engine_.feature_config().structure(), features_)),
       input_(engine_.feature_config().structure(), features_, leaf_,
              batch_ / replicas_ * strategy_->local_replicas(), strategy_->local_replicas()) {

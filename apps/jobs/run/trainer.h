@@ -8,6 +8,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -29,9 +30,10 @@ std::shared_ptr<Executor> make_executor(std::int32_t threads);
 class Trainer final : public Lookups {
  public:
   /// Job and model are borrowed. `ranks`: the processes that are the job's hosts; null: this
-  /// process is all of them.
+  /// process is all of them. `log` receives the engine's warnings.
   Trainer(const Job& job, Model& model, std::shared_ptr<Executor> executor,
-          std::shared_ptr<Ranks> ranks = nullptr);
+          std::shared_ptr<Ranks> ranks = nullptr,
+          std::function<void(std::string_view)> log = nullptr);
 
   /// Position of `train` within its epoch.
   struct Position {

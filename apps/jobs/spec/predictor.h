@@ -38,11 +38,16 @@ struct NewRows {
 /// One value of a line of scores.
 using ScoreCell = std::variant<std::int64_t, float, std::string_view>;
 
+struct ScoreColumn {
+  std::string name;
+  bool score = false;  ///< its cells are floats; those of others are whole numbers or texts
+};
+
 /// Receives scores line by line, in the order of the rows.
 class ScoreSink {
  public:
   virtual ~ScoreSink() = default;
-  virtual void begin(const std::vector<std::string>& columns) = 0;
+  virtual void begin(const std::vector<ScoreColumn>& columns) = 0;
 
   /// Receives a cell for each column. Borrowed.
   virtual void line(std::span<const ScoreCell> cells) = 0;
@@ -69,7 +74,7 @@ class Predictor {
   virtual ~Predictor() = default;
 
   /// Returns the columns of a line of scores.
-  virtual std::vector<std::string> columns() const = 0;
+  virtual std::vector<ScoreColumn> columns() const = 0;
 
   /// Reads and scores the next rows; returns false at the end. Gives the same scores whatever the
   /// executor. Throws as CsvReader or TokenReader, DataLoss for a damaged table.

@@ -5,9 +5,9 @@
 #include <set>
 #include <vector>
 
+#include "checkpoint/new_file.h"
 #include "embertable/errors.h"
 #include "tensorflow/bundle/bundle_files.h"
-#include "tensorflow/bundle/new_file.h"
 #include "tensorflow/bundle/string_table.h"
 
 namespace embertable::formats {
@@ -36,7 +36,7 @@ std::set<std::string> names_of(checkpoint::Directory& opened, const fs::path& pr
   std::set<std::string> names;
   for (const std::string& name : opened.list()) {
     if (name != index && !is_data_name(name, prefix.filename().string())) continue;
-    refuse_directory(opened, directory / name);
+    checkpoint::refuse_directory(opened, directory / name);
     names.insert(name);
   }
   return names;
@@ -55,7 +55,7 @@ class Renames {
 
   /// Gives a file a temporary name.
   void set_aside(const fs::path& path) {
-    aside_.push_back(temporary_path(path));
+    aside_.push_back(checkpoint::temporary_path(path));
     rename(path, aside_.back());
   }
 
@@ -96,7 +96,7 @@ void commit_bundle(FileSystem& files, const fs::path& prefix, const BundleHeader
   const auto is_old = [&](const fs::path& path) { return old.contains(path.filename().string()); };
   const bool shares_names = std::any_of(renamed.begin(), renamed.end(),
                                         [&](const auto& names) { return is_old(names.second); });
-  NewFile new_index(files, index);
+  checkpoint::NewFile new_index(files, index);
   new_index.write(checkpoint::bytes_of(index_bytes(header, entries)));
   new_index.sync();
 
@@ -122,8 +122,8 @@ void commit_bundle(FileSystem& files, const fs::path& prefix, const BundleHeader
 
   old.erase(index.filename().string());
   for (const auto& [from, to] : renamed) old.erase(to.filename().string());
-  for (const std::string& name : old) try_remove(files, directory / name);
-  for (const fs::path& path : names.aside()) try_remove(files, path);
+  for (const std::string& name : old) checkpoint::try_remove(files, directory / name);
+  for (const fs::path& path : names.aside()) checkpoint::try_remove(files, path);
 }
 
 }  // namespace embertable::formats

@@ -5,12 +5,12 @@
 #include <utility>
 
 #include "checkpoint/file.h"
+#include "checkpoint/new_file.h"
 #include "embertable/errors.h"
 #include "embertable/tensorflow/tensor_bundle.h"
 #include "tensorflow/bundle/bundle_commit.h"
 #include "tensorflow/bundle/bundle_files.h"
 #include "tensorflow/bundle/bundle_messages.h"
-#include "tensorflow/bundle/new_file.h"
 #include "tensorflow/bundle/slices.h"
 #include "tensorflow/bundle/string_table.h"
 
@@ -160,7 +160,7 @@ class Merger {
 
   /// Removes what a part leaves, and its directory if that is then empty, as far as possible.
   void remove_rest(const fs::path& part) noexcept {
-    try_remove(files_, index_path(part));
+    checkpoint::try_remove(files_, index_path(part));
     try {
       const fs::path directory = checkpoint::directory_of(part);
       for (const std::string& name : files_.list(directory))

@@ -1,10 +1,10 @@
 #include <fmt/format.h>
 
 #include "checkpoint/file.h"
+#include "checkpoint/new_file.h"
 #include "embertable/errors.h"
 #include "embertable/tensorflow/tensor_bundle.h"
 #include "tensorflow/bundle/bundle_files.h"
-#include "tensorflow/bundle/new_file.h"
 
 namespace embertable {
 namespace {
@@ -62,7 +62,7 @@ void write_bundle_state(const fs::path& directory, const std::string& name) {
   if (std::ssize(text) > kMaxStateBytes)
     throw ValueError(fmt::format("write_bundle_state: the name must take at most {} bytes, got {}",
                                  kMaxStateBytes, text.size()));
-  formats::NewFile file(checkpoint::local_files(), directory / kStateName);
+  checkpoint::NewFile file(checkpoint::local_files(), directory / kStateName);
   file.write(checkpoint::bytes_of(text));
   file.commit();
 }

@@ -9,12 +9,12 @@
 #include "base/bytes.h"
 #include "base/crc32c.h"
 #include "checkpoint/file.h"
+#include "checkpoint/new_file.h"
 #include "embertable/errors.h"
 #include "embertable/tensorflow/tensor_bundle.h"
 #include "tensorflow/bundle/bundle_commit.h"
 #include "tensorflow/bundle/bundle_files.h"
 #include "tensorflow/bundle/bundle_messages.h"
-#include "tensorflow/bundle/new_file.h"
 #include "tensorflow/bundle/slices.h"
 
 namespace embertable {
@@ -57,7 +57,7 @@ struct TensorBundleWriter::State {
   FileSystem& files;
   const fs::path prefix;
   const TensorBundleOptions options;
-  std::optional<NewFile> data;  ///< empty: closed
+  std::optional<checkpoint::NewFile> data;  ///< empty: closed
   std::map<std::string, BundleEntry> entries;
   std::map<std::string, std::vector<Box>> boxes;  ///< boxes of sliced tensors
 

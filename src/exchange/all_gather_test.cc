@@ -1,4 +1,4 @@
-#include "exchange/gather.h"
+#include "exchange/all_gather.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

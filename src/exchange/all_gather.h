@@ -11,7 +11,8 @@ namespace embertable {
 
 /// Returns the text that every host passes, by host. All hosts call together; `what` names the
 /// texts in errors.
-std::vector<std::string> gather(Exchange& exchange, std::string_view what, std::string_view text);
+std::vector<std::string> all_gather(Exchange& exchange, std::string_view what,
+                                    std::string_view text);
 
 /// Returns the text that host 0 passes. All hosts call together.
 std::string from_first(Exchange& exchange, std::string_view what, std::string_view text);

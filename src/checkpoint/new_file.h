@@ -8,23 +8,24 @@
 
 #include "checkpoint/file.h"
 
-namespace embertable::formats {
+namespace embertable::checkpoint {
 
 /// Removes a file if it can: for use when an error is already on its way or nothing depends on it.
-void try_remove(checkpoint::FileSystem& files, const std::filesystem::path& path) noexcept;
+void try_remove(FileSystem& files, const std::filesystem::path& path) noexcept;
 
 /// Throws IoError if a directory has the name of `path` in its directory, which is open. A link is
 /// none.
-void refuse_directory(checkpoint::Directory& opened, const std::filesystem::path& path);
+void refuse_directory(Directory& opened, const std::filesystem::path& path);
 
 /// Returns "<path>.tempstate<random number>".
 std::filesystem::path temporary_path(const std::filesystem::path& path);
 
-/// A file that is written under a temporary name (`temporary_path`) and renamed when it is
-/// complete. All calls throw IoError, the constructor also if a directory has the name.
+/// A file that gets a temporary name (`temporary_path`) when it is complete, and is then renamed;
+/// where the file system knows no files without names, it has the temporary one from the start. All
+/// calls throw IoError, the constructor also if a directory has the name.
 class NewFile {
  public:
-  NewFile(checkpoint::FileSystem& files, std::filesystem::path path);
+  NewFile(FileSystem& files, std::filesystem::path path);
 
   /// Removes the file unless it has been renamed.
   ~NewFile();
@@ -39,7 +40,7 @@ class NewFile {
   /// Appends bytes. Small pieces are buffered.
   void write(std::span<const std::byte> bytes);
 
-  /// Returns once the whole file would survive a power loss.
+  /// Returns once the whole file, which has the temporary name then, would survive a power loss.
   void sync();
 
   /// Flushes the file and renames it, replacing a file or a link of that name.
@@ -51,12 +52,12 @@ class NewFile {
  private:
   void flush();
 
-  checkpoint::FileSystem& files_;
+  FileSystem& files_;
   std::filesystem::path path_;
   std::filesystem::path temporary_;
-  std::unique_ptr<checkpoint::File> file_;  ///< null: it has its name
+  std::unique_ptr<File> file_;  ///< null: it has its name
   std::string gathered_;
   std::int64_t size_ = 0;
 };
 
-}  // namespace embertable::formats
+}  // namespace embertable::checkpoint

@@ -1,13 +1,12 @@
-#include "tensorflow/bundle/new_file.h"
-
-#include <fmt/format.h>
+#include "checkpoint/new_file.h"
 
 #include <random>
+#include <string>
 #include <utility>
 
 #include "embertable/errors.h"
 
-namespace embertable::formats {
+namespace embertable::checkpoint {
 namespace {
 
 constexpr std::size_t kWrittenAtOnce = 1 << 20;
@@ -17,25 +16,25 @@ constexpr std::size_t kWrittenAtOnce = 1 << 20;
 std::filesystem::path temporary_path(const std::filesystem::path& path) {
   std::random_device device;
   const std::uint64_t number = std::uint64_t{device()} << 32 | device();
-  return fmt::format("{}.tempstate{}", path.string(), number);
+  return path.string() + ".tempstate" + std::to_string(number);
 }
 
-void try_remove(checkpoint::FileSystem& files, const std::filesystem::path& path) noexcept {
+void try_remove(FileSystem& files, const std::filesystem::path& path) noexcept {
   try {
     files.remove(path);
   } catch (...) {  // it does no harm
   }
 }
 
-void refuse_directory(checkpoint::Directory& opened, const std::filesystem::path& path) {
+void refuse_directory(Directory& opened, const std::filesystem::path& path) {
   if (opened.open(path.filename()))
     throw IoError(path.string() + ": cannot replace: it is a directory");
 }
 
-NewFile::NewFile(checkpoint::FileSystem& files, std::filesystem::path path)
+NewFile::NewFile(FileSystem& files, std::filesystem::path path)
     : files_(files), path_(std::move(path)), temporary_(temporary_path(path_)) {
-  refuse_directory(*files.open_directory(checkpoint::directory_of(path_)), path_);
-  file_ = files.create(temporary_);
+  refuse_directory(*files.open_directory(directory_of(path_)), path_);
+  file_ = files.create_unnamed(temporary_);
 }
 
 NewFile::~NewFile() {
@@ -52,19 +51,20 @@ void NewFile::write(std::span<const std::byte> bytes) {
 }
 
 void NewFile::flush() {
-  if (!gathered_.empty()) file_->write(checkpoint::bytes_of(std::exchange(gathered_, {})));
+  if (!gathered_.empty()) file_->write(bytes_of(std::exchange(gathered_, {})));
 }
 
 void NewFile::sync() {
   flush();
   file_->sync();
+  file_->take_path();
 }
 
 void NewFile::commit() {
   sync();
   files_.rename(temporary_, path_);
   file_.reset();
-  files_.sync_directory(checkpoint::directory_of(path_));
+  files_.sync_directory(directory_of(path_));
 }
 
-}  // namespace embertable::formats
+}  // namespace embertable::checkpoint

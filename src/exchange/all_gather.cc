@@ -1,10 +1,11 @@
-#include "exchange/gather.h"
+#include "exchange/all_gather.h"
 
 #include <sstream>
 
 namespace embertable {
 
-std::vector<std::string> gather(Exchange& exchange, std::string_view what, std::string_view text) {
+std::vector<std::string> all_gather(Exchange& exchange, std::string_view what,
+                                    std::string_view text) {
   const std::vector<ByteSpan> send(exchange.hosts(), std::as_bytes(std::span(text)));
   std::vector<ByteSpan> received(send.size());
   exchange.start(Channel::kStep, {what}, send);
@@ -16,7 +17,7 @@ std::vector<std::string> gather(Exchange& exchange, std::string_view what, std::
 }
 
 std::string from_first(Exchange& exchange, std::string_view what, std::string_view text) {
-  return gather(exchange, what, exchange.host() == 0 ? text : std::string_view())[0];
+  return all_gather(exchange, what, exchange.host() == 0 ? text : std::string_view())[0];
 }
 
 std::pair<std::string, std::string> first_difference(const std::string& left,
