@@ -1,4 +1,4 @@
-#include "apps/jobs/run/sweep.h"
+#include "apps/jobs/sweep/sweep.h"
 
 #include <fmt/format.h>
 

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "apps/jobs/run/sweep.h"
+#include "apps/jobs/sweep/sweep.h"
 
 namespace embertable::tools {
 

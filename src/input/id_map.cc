@@ -1,6 +1,7 @@
 #include "embertable/id_map.h"
 
 #include "embertable/errors.h"
+#include "input/id_map_bytes.h"
 #include "input/key_rows.h"
 
 namespace embertable {
@@ -136,6 +137,11 @@ std::optional<std::int64_t> IdMap::find(std::string_view key) const {
 std::int64_t IdMap::integer_key(std::int64_t row) const { return key_of<IntegerKeys>(*keys_, row); }
 std::string_view IdMap::string_key(std::int64_t row) const {
   return key_of<StringKeys>(*keys_, row);
+}
+
+std::string IdMap::to_bytes() const { return input::to_bytes(*keys_); }
+IdMap IdMap::from_bytes(std::string_view bytes) {
+  return IdMap(std::make_shared<const KeyRows>(input::key_rows_of(bytes)));
 }
 
 bool operator==(const IdMap& a, const IdMap& b) noexcept {

@@ -1,15 +1,10 @@
+#include "input/id_map_bytes.h"
+
 #include "base/bytes.h"
 #include "embertable/errors.h"
-#include "embertable/id_map.h"
-#include "input/key_rows.h"
 
-namespace embertable {
+namespace embertable::input {
 namespace {
-
-using input::IntegerKeys;
-using input::KeyIndex;
-using input::KeyRows;
-using input::StringKeys;
 
 constexpr std::string_view kMagic = "EMBIDMAP";
 constexpr std::uint32_t kFormatVersion = 1;
@@ -72,21 +67,21 @@ void read_keys(ByteCursor<const char> bytes, std::uint64_t count, KeyIndex<Strin
 
 }  // namespace
 
-std::string IdMap::to_bytes() const {
+std::string to_bytes(const KeyRows& rows) {
   std::string keys;
-  std::visit([&](const auto& index) { append_keys(index, keys); }, keys_->keys);
+  std::visit([&](const auto& index) { append_keys(index, keys); }, rows.keys);
   std::string bytes(kMagic);
   append_little_endian(kFormatVersion, bytes);
-  append_little_endian(static_cast<std::uint32_t>(kind()), bytes);
-  append_little_endian(static_cast<std::uint64_t>(num_keys()), bytes);
-  append_little_endian(static_cast<std::uint64_t>(keys_->shared_rows), bytes);
+  append_little_endian(static_cast<std::uint32_t>(kind_of(rows.keys)), bytes);
+  append_little_endian(static_cast<std::uint64_t>(size_of(rows.keys)), bytes);
+  append_little_endian(static_cast<std::uint64_t>(rows.shared_rows), bytes);
   append_little_endian(static_cast<std::uint64_t>(keys.size()), bytes);
   bytes += keys;
-  append_little_endian(input::hash_of(bytes), bytes);
+  append_little_endian(hash_of(bytes), bytes);
   return bytes;
 }
 
-IdMap IdMap::from_bytes(std::string_view bytes) {
+KeyRows key_rows_of(std::string_view bytes) {
   require(bytes.size() >= kFrontBytes + kChecksumBytes,
           "there must be 48 bytes or more, got " + std::to_string(bytes.size()));
   const std::string_view summed = bytes.substr(0, bytes.size() - kChecksumBytes);
@@ -94,7 +89,7 @@ IdMap IdMap::from_bytes(std::string_view bytes) {
   require(rest.text(kMagic.size()) == kMagic, "the bytes must start with EMBIDMAP");
   const auto version = rest.number<std::uint32_t>();
   require(version == kFormatVersion, "version must be 1, got " + std::to_string(version));
-  require(load_little_endian<std::uint64_t>(bytes.data() + summed.size()) == input::hash_of(summed),
+  require(load_little_endian<std::uint64_t>(bytes.data() + summed.size()) == hash_of(summed),
           "the checksum must be that of the bytes");
   const auto kind = rest.number<std::uint32_t>();
   require(kind == 1 || kind == 2, "kind of keys must be 1 or 2, got " + std::to_string(kind));
@@ -107,10 +102,9 @@ IdMap IdMap::from_bytes(std::string_view bytes) {
   const auto length = rest.number<std::uint64_t>();
   require(length == rest.left(), "length of the keys must be " + std::to_string(rest.left()) +
                                      ", got " + std::to_string(length));
-  KeyRows rows{input::make_key_index(static_cast<KeyKind>(kind)),
-               static_cast<std::int64_t>(shared)};
+  KeyRows rows{make_key_index(static_cast<KeyKind>(kind)), static_cast<std::int64_t>(shared)};
   std::visit([&](auto& keys) { read_keys(rest, count, keys); }, rows.keys);
-  return IdMap(std::make_shared<const KeyRows>(std::move(rows)));
+  return rows;
 }
 
-}  // namespace embertable
+}  // namespace embertable::input

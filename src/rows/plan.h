@@ -58,6 +58,18 @@ struct LookupPlan {
     return row.wide ? visit(row.as<std::uint64_t>()) : visit(row.as<std::uint32_t>());
   }
 
+  /// Calls visit(output, entry) for every entry, in order.
+  template <class Visit>
+  void for_each_entry(Visit visit) const {
+    if (split.empty()) {
+      for (std::int64_t k = 0; k < outputs; ++k) visit(k, k);
+      return;
+    }
+    const std::int64_t* const first = split.data();
+    for (std::int64_t output = 0; output < outputs; ++output)
+      for (std::int64_t k = first[output]; k < first[output + 1]; ++k) visit(output, k);
+  }
+
   /// True if an output row is zeros whatever the rows are: it has no entries, or its denominator is
   /// 0. Its gradient reaches no row.
   bool is_zeros(std::int64_t output) const {

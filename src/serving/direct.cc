@@ -6,6 +6,7 @@
 #include "base/float_environment.h"
 #include "embertable/errors.h"
 #include "engine/save.h"
+#include "serving/lookup.h"
 #include "serving/served_table.h"
 
 namespace embertable::direct {
@@ -38,6 +39,28 @@ void check_count(const char* what, std::size_t got, std::int32_t replicas, bool 
                    (one_is_enough ? ", or one for all" : "") + ", got " + std::to_string(got));
 }
 
+void require_optimizers(const engine::Assembly& assembly) {
+  for (const engine::ResolvedTable& table : assembly.tables)
+    if (!table.optimizer)
+      throw StateError("apply_gradients: table '" + table.name() +
+                       "' has no optimizer; give it one, or an update of your own");
+}
+
+DirectUpdate update_of(const engine::StoredTable& table, const GradientSumsOfTable& sums,
+                       std::int64_t step) {
+  const RowBlock& rows = table.shards.front().block();
+  DirectUpdate update{.table = table.name,
+                      .rows = sums.ids,
+                      .gradients = sums.sums,
+                      .parameters = engine::view_of(rows),
+                      .slots = {},
+                      .step = step};
+  for (std::size_t s = 0; s < table.slots.size(); ++s)
+    update.slots[std::string(table.slots[s].name)] = {rows.slot[s], rows.rows, rows.slot_stride[s],
+                                                      table.slots[s].row_wise ? 1 : rows.dim};
+  return update;
+}
+
 }  // namespace
 
 Direct::Direct(Nested<FeatureConfig> features, const std::optional<Optimizer>& optimizer,
@@ -48,7 +71,7 @@ Direct::Direct(Nested<FeatureConfig> features, const std::optional<Optimizer>& o
       store_(setup_),
       id_(next_id()),
       stepping_(*setup_.executor),
-      updates_(*setup_.executor, level_) {}
+      steps_(setup_, id_) {}
 
 void Direct::build() {
   if (!store_.built()) {
@@ -86,22 +109,19 @@ RestoreReport Direct::restore(const std::filesystem::path& path, const RestoreOp
                         {.before_rows_change = [](bool) {}, .recovered = [] {}});
 }
 
-const engine::StoredTable& Direct::stored(std::int64_t table) const {
-  return tables_->tables()[table];
-}
-
 void Direct::look_up(const Batch& inputs, LookupOutput& output, std::int32_t replica) {
   const std::vector<std::int64_t>& table_of = setup_.assembly.table_of;
   serving::Lookup::run(inputs, setup_.features,
                        [&](std::int64_t feature) {
-                         const RowBlock& block = stored(table_of[feature]).shards.front().block();
+                         const RowBlock& block =
+                             tables_->tables()[table_of[feature]].shards.front().block();
                          return serving::Rows{.base = block.memory(),
                                               .stride = block.stride,
                                               .rows = block.rows,
                                               .dim = block.dim,
                                               .type = block.type};
                        },
-                       level_, output, {.prunes = false, .owner = id_, .replica = replica});
+                       setup_.level, output, {.prunes = false, .owner = id_, .replica = replica});
 }
 
 void Direct::look_up(const Batch& inputs, LookupOutput& output) {
@@ -126,35 +146,52 @@ void Direct::look_up(std::span<const Batch> inputs, std::span<LookupOutput> outp
   }
 }
 
-void Direct::check_counts(const LookupGradients& part) const {
-  check_count("lookup", part.lookups.size(), replicas(), false);
-  check_count("tree of gradients", part.upstream.size(), replicas(), false);
-}
-
-const serving::Lookup& Direct::checked(const LookupOutput& output, std::int32_t replica) const {
-  const serving::Lookup* lookup = serving::Lookup::of(output);
-  if (lookup != nullptr && lookup->owner() == id_) return *lookup;
-  throw StateError("gradients: the lookup of replica " + std::to_string(replica) +
-                   " must be one of this object that succeeded, got " +
-                   (lookup == nullptr || lookup->owner() == 0 ? "an output that keeps no entries"
-                                                              : "one of another DirectEmbedding"));
-}
-
-std::vector<std::vector<serving::EntrySource>> Direct::collect_sources(Parts parts) {
+void Direct::check_counts(Parts parts) const {
   if (parts.empty()) throw ValueError("DirectEmbedding: gradients need a lookup, got none");
-  for (const LookupGradients& part : parts) check_counts(part);
-  updates_.clear();
-  memory_.reset();
-  std::vector<std::vector<serving::EntrySource>> sources(setup_.assembly.tables.size());
-  for (std::int32_t replica = 0; replica < replicas(); ++replica) {
-    for (const LookupGradients& part : parts) {
-      const serving::Lookup& lookup = checked(part.lookups[replica], replica);
-      const auto gradients =
-          serving::take_gradients(lookup, part.upstream[replica], replica, memory_);
-      serving::append_sources(lookup, gradients, replica, setup_.assembly.table_of, sources);
-    }
+  for (const LookupGradients& part : parts) {
+    check_count("lookup", part.lookups.size(), replicas(), false);
+    check_count("tree of gradients", part.upstream.size(), replicas(), false);
   }
-  return sources;
+}
+
+std::map<TablePtr, GradientSumsOfTable> Direct::gradients(Parts parts) {
+  return with_tables("gradients", [&](const engine::Tables& tables) {
+    const FloatEnvironment ours;
+    check_counts(parts);
+    std::vector<GradientSumsOfTable> sums = steps_.sum_up(tables, parts);
+    std::map<TablePtr, GradientSumsOfTable> by_table;
+    for (std::size_t t = 0; t < sums.size(); ++t)
+      by_table[setup_.assembly.tables[t].identity] = std::move(sums[t]);
+    return by_table;
+  });
+}
+
+void Direct::apply_gradients(Parts parts) {
+  with_tables("apply_gradients", [&](const engine::Tables& tables) {
+    const FloatEnvironment ours;
+    require_optimizers(setup_.assembly);
+    check_counts(parts);
+    steps_.plan(tables, parts, progress_.taken() + 1);
+    progress_.fail_if_thrown([&] { steps_.run(); });
+    progress_.count_step();
+  });
+}
+
+void Direct::apply_gradients(Parts parts, const DirectEmbedding::Update& update) {
+  if (!update) throw ValueError("apply_gradients: the update must be a function, got none");
+  with_tables("apply_gradients", [&](const engine::Tables& tables) {
+    const FloatEnvironment ours;
+    check_counts(parts);
+    const std::vector<GradientSumsOfTable> sums = steps_.sum_up(tables, parts);
+    std::vector<DirectUpdate> updates;
+    for (std::size_t t = 0; t < sums.size(); ++t)
+      if (!sums[t].ids.empty())
+        updates.push_back(update_of(tables.tables()[t], sums[t], progress_.taken() + 1));
+    progress_.fail_if_thrown([&] {
+      for (const DirectUpdate& table : updates) update(table);
+    });
+    progress_.count_step();
+  });
 }
 
 }  // namespace embertable::direct

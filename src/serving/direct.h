@@ -14,16 +14,12 @@
 #include "engine/schedule/reentrancy_guard.h"
 #include "engine/setup.h"
 #include "engine/table_store.h"
-#include "kernels/level.h"
-#include "serving/lookup.h"
-#include "serving/row_updates.h"
+#include "serving/direct_steps.h"
 
 namespace embertable::direct {
 
-using Parts = std::span<const LookupGradients>;
-
 /// The implementation of DirectEmbedding: the tables of a plain engine, the lookups of
-/// ServingEmbedding, and steps of its own (direct_step.cc).
+/// ServingEmbedding, and steps of its own.
 class Direct {
  public:
   Direct(Nested<FeatureConfig> features, const std::optional<Optimizer>& optimizer,
@@ -63,27 +59,17 @@ class Direct {
 
  private:
   void look_up(const Batch& inputs, LookupOutput& output, std::int32_t replica);
-  void check_counts(const LookupGradients& part) const;
-  const serving::Lookup& checked(const LookupOutput& output, std::int32_t replica) const;
-  std::vector<std::vector<serving::EntrySource>> collect_sources(Parts parts);
-  void require_optimizers() const;
-  void plan_step(std::span<const std::vector<serving::EntrySource>> sources,
-                 std::span<const float> rates, std::int64_t number);
-  std::vector<GradientSumsOfTable> sum_up(Parts parts);
-  DirectUpdate update_of(std::size_t table, const GradientSumsOfTable& sums) const;
-  const engine::StoredTable& stored(std::int64_t table) const;
+  void check_counts(Parts parts) const;
 
   const StrategyPtr strategy_;
   const engine::Setup setup_;
   engine::Progress progress_;
   engine::TableStore store_;
-  const std::uint64_t id_;  ///< number of this object, noted in the lookups that it makes
-  const SimdLevel level_ = simd_level();
+  const std::uint64_t id_;            ///< number of this object, noted in the lookups that it makes
   engine::Tables* tables_ = nullptr;  ///< the store's, once built
   std::once_flag found_;
   engine::ReentrancyGuard stepping_;
-  serving::RowUpdates updates_;
-  Arena memory_;  ///< memory of gradients that were doubles
+  DirectSteps steps_;
 };
 
 }  // namespace embertable::direct

@@ -7,9 +7,9 @@
 #include "tensor/ranges.h"
 #include "tensor/strides.h"
 #include "variable/row_operation.h"
-#include "variable/sharded_state.h"
+#include "variable/sharded_operations.h"
 
-namespace embertable {
+namespace embertable::sharded {
 namespace {
 
 /// Returns rows [first, first + rows) of a value that is packed or strided by rows.
@@ -24,49 +24,46 @@ template <class Change>
 void for_rows(const RowLocator& locator, std::span<const RowBlockPlace> places,
               std::int64_t row_bytes, Executor* executor, Change change) {
   if (row_bytes == 0) return;
-  sharded::for_ranges(locator.rows(), row_bytes, executor,
-                      [&](std::int64_t first, std::int64_t last) {
-                        while (first < last) {
-                          const std::size_t b = locator.block(first);
-                          const std::int64_t begin = locator.offsets()[b];
-                          const std::int64_t end = std::min(last, locator.offsets()[b + 1]);
-                          const std::int64_t stride = places[b].stride;
-                          change(const_cast<std::byte*>(places[b].data) + (first - begin) * stride,
-                                 stride, first, end - first);
-                          first = end;
-                        }
-                      });
+  for_ranges(locator.rows(), row_bytes, executor, [&](std::int64_t first, std::int64_t last) {
+    while (first < last) {
+      const std::size_t b = locator.block(first);
+      const std::int64_t begin = locator.offsets()[b];
+      const std::int64_t end = std::min(last, locator.offsets()[b + 1]);
+      const std::int64_t stride = places[b].stride;
+      change(const_cast<std::byte*>(places[b].data) + (first - begin) * stride, stride, first,
+             end - first);
+      first = end;
+    }
+  });
 }
 
 }  // namespace
 
-ShardedVariable& ShardedVariable::assign(const Tensor& value) {
-  State& state = *state_;
+void assign(ShardedState& state, const Tensor& value) {
   state.check_value("assign", value, state.shape[0]);
   const Tensor source = state.overlaps(value) ? value.copy() : value;
   const std::vector<RowBlockPlace> places =
       state.writable_places(std::vector<bool>(state.components.size(), true));
-  const Tensor::Strides packed = packed_strides(state.shape, byte_width(dtype()));
-  for_rows(state.locator, places, state.row_bytes, executor().get(),
+  const Tensor::Strides packed = packed_strides(state.shape, byte_width(state.dtype()));
+  for_rows(state.locator, places, state.row_bytes, state.executor(),
            [&](std::byte* to, std::int64_t stride, std::int64_t first, std::int64_t rows) {
              Tensor::Strides strides = packed;
              strides[0] = stride;
              copy_elements(rows_of(source, first, rows), to, strides);
            });
-  return *this;
 }
 
-void ShardedVariable::assign_by(ScatterOperation operation, const char* what, const Tensor& value) {
-  State& state = *state_;
-  state.check_value(what, value, state.shape[0]);
-  if (dtype() == DType::kBool)
-    throw ValueError(fmt::format("{}{} takes numbers, not bool", state.subject(), what));
+void assign_by(ShardedState& state, ScatterOperation op, const char* operation,
+               const Tensor& value) {
+  state.check_value(operation, value, state.shape[0]);
+  if (state.dtype() == DType::kBool)
+    throw ValueError(fmt::format("{}{} takes numbers, not bool", state.subject(), operation));
   const Tensor source = state.overlaps(value) ? value.copy() : value.packed();
   const std::vector<RowBlockPlace> places =
       state.writable_places(std::vector<bool>(state.components.size(), true));
-  const LineOperation line = {operation, dtype()};
-  const std::int64_t width = state.row_bytes / byte_width(dtype());
-  for_rows(state.locator, places, state.row_bytes, executor().get(),
+  const LineOperation line = {op, state.dtype()};
+  const std::int64_t width = state.row_bytes / byte_width(state.dtype());
+  for_rows(state.locator, places, state.row_bytes, state.executor(),
            [&](std::byte* to, std::int64_t stride, std::int64_t first, std::int64_t rows) {
              const std::byte* from = source.data() + first * state.row_bytes;
              if (stride == state.row_bytes) return apply_to_line(line, to, from, rows * width);
@@ -75,13 +72,4 @@ void ShardedVariable::assign_by(ScatterOperation operation, const char* what, co
            });
 }
 
-ShardedVariable& ShardedVariable::assign_add(const Tensor& value) {
-  assign_by(ScatterOperation::kAdd, "assign_add", value);
-  return *this;
-}
-ShardedVariable& ShardedVariable::assign_sub(const Tensor& value) {
-  assign_by(ScatterOperation::kSub, "assign_sub", value);
-  return *this;
-}
-
-}  // namespace embertable
+}  // namespace embertable::sharded

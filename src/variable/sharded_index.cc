@@ -4,9 +4,9 @@
 #include "embertable/errors.h"
 #include "tensor/concatenate.h"
 #include "tensor/index_parts.h"
-#include "variable/sharded_state.h"
+#include "variable/sharded_operations.h"
 
-namespace embertable {
+namespace embertable::sharded {
 namespace {
 
 struct Block {
@@ -94,12 +94,12 @@ bool asks_for_rows(const IndexPart& rows) {
 
 }  // namespace
 
-Tensor ShardedVariable::at(std::span<const Index> parts) const {
-  const State& state = *state_;
+Tensor at(const ShardedState& state, std::span<const Index> parts) {
+  const std::span<const std::int64_t> offsets = state.locator.offsets();
   const IndexParts whole = index_parts(state.shape, parts, state);
   const std::size_t part = row_part(whole);
   const IndexPart& rows = whole.parts[part];
-  const auto block = [&](std::size_t i) { return Block{offsets()[i], offsets()[i + 1]}; };
+  const auto block = [&](std::size_t i) { return Block{offsets[i], offsets[i + 1]}; };
   const auto piece = [&](std::size_t i, const IndexParts& local) {
     return index_by_parts(state.components[i].value(), local);
   };
@@ -115,8 +115,9 @@ Tensor ShardedVariable::at(std::span<const Index> parts) const {
     const IndexParts local = parts_within(whole, part, block(i));
     if (asks_for_rows(local.parts[part])) pieces.push_back(piece(i, local));
   }
-  if (!pieces.empty()) return concatenate(pieces, whole.result_axis(part), executor().get());
-  return index_by_parts(Tensor(dtype(), state.rows_shape(0)), parts_within(whole, part, {0, 0}));
+  if (!pieces.empty()) return concatenate(pieces, whole.result_axis(part), state.executor());
+  return index_by_parts(Tensor(state.dtype(), state.rows_shape(0)),
+                        parts_within(whole, part, {0, 0}));
 }
 
-}  // namespace embertable
+}  // namespace embertable::sharded

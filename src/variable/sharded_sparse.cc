@@ -13,9 +13,9 @@
 #include "tensor/strides.h"
 #include "variable/block_text.h"
 #include "variable/row_operation.h"
-#include "variable/sharded_state.h"
+#include "variable/sharded_operations.h"
 
-namespace embertable {
+namespace embertable::sharded {
 namespace {
 
 /// Returns false if an index is not in [0, rows).
@@ -33,11 +33,10 @@ bool all_in(const Id* index, const Id* end, std::int64_t rows) {
 template <class Id>
 bool all_in(std::span<const Id> indices, std::int64_t rows, Executor* executor) {
   std::atomic<bool> all = true;
-  sharded::for_ranges(std::ssize(indices), sizeof(Id), executor,
-                      [&](std::int64_t first, std::int64_t last) {
-                        if (!all_in(indices.data() + first, indices.data() + last, rows))
-                          all.store(false, std::memory_order_relaxed);
-                      });
+  for_ranges(std::ssize(indices), sizeof(Id), executor, [&](std::int64_t first, std::int64_t last) {
+    if (!all_in(indices.data() + first, indices.data() + last, rows))
+      all.store(false, std::memory_order_relaxed);
+  });
   return all;
 }
 
@@ -103,35 +102,25 @@ struct PieceChange {
   }
 };
 
-}  // namespace
-
-void ShardedVariable::State::check_div_sharding(const ShardedVariable& variable) const {
-  if (!options.require_div_sharding || variable.div_sharded()) return;
+void check_div_sharding(const ShardedState& state) {
+  if (!state.options.require_div_sharding || state.div_sharded()) return;
   throw NotImplemented(
-      fmt::format("{}sparse operations are only for \"div\" sharding of {} rows by {}", subject(),
-                  shape[0], components.size()));
+      fmt::format("{}sparse operations are only for \"div\" sharding of {} rows by {}",
+                  state.subject(), state.shape[0], state.components.size()));
 }
 
-std::vector<bool> ShardedVariable::State::touched_by(const RowIndices& rows) const {
-  const bool settled = std::ranges::all_of(
-      components, [](const Variable& component) { return component.state_->settled(); });
-  std::vector<bool> touched(components.size(), settled);
-  for (std::int64_t i = 0; !settled && i < rows.count; ++i) touched[locator.block(rows[i])] = true;
-  return touched;
-}
-
-Tensor ShardedVariable::checked_indices(const char* operation, const Tensor& indices) const {
-  const State& state = *state_;
+/// Returns packed indices. Throws what ShardedVariable::sparse_read throws.
+Tensor checked_indices(const ShardedState& state, const char* operation, const Tensor& indices) {
   if (indices.rank() != 1)
     throw ValueError(fmt::format("{}{}: indices must be 1D, got shape {}", state.subject(),
                                  operation, indices.shape().to_string()));
   if (!is_integer(indices.dtype()))
     throw TypeError(fmt::format("{}{}: indices must be int32 or int64, got {}", state.subject(),
                                 operation, to_string(indices.dtype())));
-  state.check_div_sharding(*this);
+  check_div_sharding(state);
   // Indices that the operation would change are copied first, and checked as they are now.
   Tensor packed = state.overlaps(indices) ? indices.copy() : indices.packed();
-  if (all_in(packed, state.shape[0], state.options.executor.get())) return packed;
+  if (all_in(packed, state.shape[0], state.executor())) return packed;
   const RowIndices all = row_indices(packed);
   std::int64_t i = 0;
   while (all[i] >= 0 && all[i] < state.shape[0]) ++i;
@@ -139,38 +128,37 @@ Tensor ShardedVariable::checked_indices(const char* operation, const Tensor& ind
                                out_of_bounds_text(0, state.shape[0]), state.at_row(all[i])));
 }
 
-Tensor ShardedVariable::sparse_read(const Tensor& indices) const {
-  const Tensor checked = checked_indices("sparse_read", indices);
-  Tensor rows(dtype(), state_->rows_shape(checked.size()));
-  read_checked(checked, rows.mutable_bytes());
-  return rows;
-}
-
-void ShardedVariable::sparse_read(const Tensor& indices, std::span<std::byte> out) const {
-  const Tensor checked = checked_indices("sparse_read", indices);
-  const std::int64_t bytes = checked.size() * state_->row_bytes;
-  if (static_cast<std::int64_t>(out.size()) != bytes)
-    throw ValueError(fmt::format("{}sparse_read: {} rows have {} bytes, got memory of {}",
-                                 state_->subject(), checked.size(), bytes, out.size()));
-  read_checked(checked, out);
-}
-
-void ShardedVariable::read_checked(const Tensor& indices, std::span<std::byte> out) const {
-  const State& state = *state_;
+void read_checked(const ShardedState& state, const Tensor& indices, std::span<std::byte> out) {
   const std::vector<RowBlockPlace> places = state.places();
   const RowAddresses addresses(state.locator, places);
-  if (!read_rows({addresses, row_indices(indices), state.row_bytes, out.data(),
-                  state.options.executor.get()}))
+  if (!read_rows({addresses, row_indices(indices), state.row_bytes, out.data(), state.executor()}))
     throw IndexError(state.subject() + "sparse_read: indices must not change during the call");
 }
 
-ShardedVariable& ShardedVariable::scatter(ScatterOperation op, const Tensor& indices,
-                                          const Tensor& values) {
-  State& state = *state_;
+}  // namespace
+
+Tensor sparse_read(const ShardedState& state, const Tensor& indices) {
+  const Tensor checked = checked_indices(state, "sparse_read", indices);
+  Tensor rows(state.dtype(), state.rows_shape(checked.size()));
+  read_checked(state, checked, rows.mutable_bytes());
+  return rows;
+}
+
+void sparse_read(const ShardedState& state, const Tensor& indices, std::span<std::byte> out) {
+  const Tensor checked = checked_indices(state, "sparse_read", indices);
+  const std::int64_t bytes = checked.size() * state.row_bytes;
+  if (static_cast<std::int64_t>(out.size()) != bytes)
+    throw ValueError(fmt::format("{}sparse_read: {} rows have {} bytes, got memory of {}",
+                                 state.subject(), checked.size(), bytes, out.size()));
+  read_checked(state, checked, out);
+}
+
+void scatter(ShardedState& state, ScatterOperation op, const Tensor& indices,
+             const Tensor& values) {
   const char* const operation = kScatterNames[static_cast<std::size_t>(op)];
-  const Tensor checked = checked_indices(operation, indices);
+  const Tensor checked = checked_indices(state, operation, indices);
   state.check_value(operation, values, checked.size());
-  if (dtype() == DType::kBool && op != ScatterOperation::kUpdate)
+  if (state.dtype() == DType::kBool && op != ScatterOperation::kUpdate)
     throw ValueError(fmt::format("{}{} takes numbers, not bool", state.subject(), operation));
   const Tensor source = state.overlaps(values) ? values.copy() : values.packed();
   if (op == ScatterOperation::kDiv && has_zero(source))
@@ -180,21 +168,8 @@ ShardedVariable& ShardedVariable::scatter(ScatterOperation op, const Tensor& ind
   const std::vector<RowBlockPlace> places = state.writable_places(state.touched_by(rows));
   const RowAddresses addresses(state.locator, places);
   const PieceChange change = {
-      {op, dtype()}, addresses, state.row_bytes, source.data(), simd_level()};
-  change_rows({addresses, rows, state.row_bytes, state.options.executor.get(), &state.scratch},
-              change);
-  return *this;
+      {op, state.dtype()}, addresses, state.row_bytes, source.data(), simd_level()};
+  change_rows({addresses, rows, state.row_bytes, state.executor(), &state.scratch}, change);
 }
 
-// clang-format off
-ShardedVariable& ShardedVariable::scatter_add(const Tensor& indices, const Tensor& values) { return scatter(ScatterOperation::kAdd, indices, values); }
-ShardedVariable& ShardedVariable::scatter_sub(const Tensor& indices, const Tensor& values) { return scatter(ScatterOperation::kSub, indices, values); }
-ShardedVariable& ShardedVariable::scatter_mul(const Tensor& indices, const Tensor& values) { return scatter(ScatterOperation::kMul, indices, values); }
-ShardedVariable& ShardedVariable::scatter_div(const Tensor& indices, const Tensor& values) { return scatter(ScatterOperation::kDiv, indices, values); }
-ShardedVariable& ShardedVariable::scatter_min(const Tensor& indices, const Tensor& values) { return scatter(ScatterOperation::kMin, indices, values); }
-ShardedVariable& ShardedVariable::scatter_max(const Tensor& indices, const Tensor& values) { return scatter(ScatterOperation::kMax, indices, values); }
-ShardedVariable& ShardedVariable::scatter_update(const Tensor& indices, const Tensor& values) { return scatter(ScatterOperation::kUpdate, indices, values); }
-ShardedVariable& ShardedVariable::batch_scatter_update(const Tensor& indices, const Tensor& values) { return scatter(ScatterOperation::kUpdate, indices, values); }
-// clang-format on
-
-}  // namespace embertable
+}  // namespace embertable::sharded

@@ -13,9 +13,9 @@
 namespace embertable {
 
 /// State that the copies of a ShardedVariable share.
-struct ShardedVariable::State final : IndexSubject {
+struct ShardedState final : IndexSubject {
   /// Requires: `components` has variables that go together.
-  State(std::vector<Variable> components, ShardedVariableOptions options);
+  ShardedState(std::vector<Variable> components, ShardedVariableOptions options);
 
   std::vector<Variable> components;
   std::vector<Variable> exported;  ///< the placeholder of all of them
@@ -25,6 +25,12 @@ struct ShardedVariable::State final : IndexSubject {
   RowLocator locator;
   std::int64_t row_bytes = 0;  ///< size of a row without gaps
   Arena scratch;               ///< scratch for changes, which exclude each other
+
+  DType dtype() const { return components.front().dtype(); }
+  Executor* executor() const { return options.executor.get(); }
+
+  /// True if the components have the sizes of a division (ShardedVariableOptions).
+  bool div_sharded() const;
 
   /// Returns the shape of `rows` rows.
   Shape rows_shape(std::int64_t rows) const { return shape.with_leading(rows); }
@@ -49,9 +55,6 @@ struct ShardedVariable::State final : IndexSubject {
 
   /// Names the component that has the row, or the nearest one; nothing of one variable.
   std::string at_row(std::int64_t row) const override;
-
-  /// Throws NotImplemented by require_div_sharding.
-  void check_div_sharding(const ShardedVariable& variable) const;
 
   /// Throws ValueError unless value has this dtype and the given number of rows of this shape.
   void check_value(const char* operation, const Tensor& value, std::int64_t rows) const;

@@ -9,10 +9,8 @@
 #include "embertable/variables/export_scope.h"
 #include "embertable/variables/tensor_operators.h"
 #include "tensor/concatenate.h"
-#include "tensor/strides.h"
 #include "variable/assignable.h"
-#include "variable/block_text.h"
-#include "variable/sharded_state.h"
+#include "variable/sharded_operations.h"
 
 namespace embertable {
 namespace {
@@ -60,25 +58,11 @@ void check_components(const std::string& name, const std::vector<Variable>& comp
   }
 }
 
-std::vector<std::int64_t> component_rows(const std::vector<Variable>& components) {
-  std::vector<std::int64_t> rows;
-  for (const Variable& component : components) rows.push_back(component.shape()[0]);
-  return rows;
-}
-
 }  // namespace
-
-ShardedVariable::State::State(std::vector<Variable> variables, ShardedVariableOptions of_whole)
-    : components(std::move(variables)), options(std::move(of_whole)) {
-  locator = RowLocator(offsets_of(component_rows(components), subject()));
-  shape = components[0].shape().with_leading(locator.rows());
-  row_bytes = packed_strides(shape, byte_width(components[0].dtype()))[0];
-  exported = {Variable::placeholder(components[0].dtype(), shape, options.name)};
-}
 
 ShardedVariable::ShardedVariable(std::vector<Variable> components, ShardedVariableOptions options) {
   check_components(options.name, components);
-  auto state = std::make_shared<State>(std::move(components), std::move(options));
+  auto state = std::make_shared<ShardedState>(std::move(components), std::move(options));
   std::vector<SaveSliceInfo> infos;
   for (std::size_t i = 0; i < state->components.size(); ++i) {
     std::vector<std::int64_t> offset(state->shape.dims().size());
@@ -101,8 +85,8 @@ ShardedVariable ShardedVariable::of(const Variable& variable) {
 }
 
 ShardedVariable::ShardedVariable(OneVariable /*tag*/, const Variable& variable)
-    : state_(std::make_shared<State>(std::vector{variable},
-                                     ShardedVariableOptions{.name = variable.name()})) {
+    : state_(std::make_shared<ShardedState>(std::vector{variable},
+                                            ShardedVariableOptions{.name = variable.name()})) {
   state_->one_variable = true;
 }
 
@@ -126,14 +110,7 @@ bool ShardedVariable::assignable() const noexcept {
   return std::ranges::all_of(components(), [](const Variable& v) { return v.assignable(); });
 }
 
-bool ShardedVariable::div_sharded() const noexcept {
-  const auto shards = static_cast<std::int64_t>(components().size());
-  for (std::int64_t i = 0; i < shards; ++i) {
-    const std::int64_t rows = shape()[0] / shards + (i < shape()[0] % shards ? 1 : 0);
-    if (components()[i].shape()[0] != rows) return false;
-  }
-  return true;
-}
+bool ShardedVariable::div_sharded() const noexcept { return state_->div_sharded(); }
 
 bool ShardedVariable::same_structure(const ShardedVariable& other) const {
   return std::ranges::equal(components(), other.components(),
@@ -159,52 +136,45 @@ Tensor ShardedVariable::value(DType dtype, bool as_reference) const {
   return value();
 }
 
-std::string ShardedVariable::State::subject() const {
-  return fmt::format("{} '{}': ", one_variable ? "variable" : "sharded variable", options.name);
+Tensor ShardedVariable::at(std::span<const Index> parts) const {
+  return sharded::at(*state_, parts);
 }
 
-std::string ShardedVariable::State::at_row(std::int64_t row) const {
-  if (one_variable) return "";
-  return block_text(locator, row, [&](std::size_t i) { return component_text(i, components[i]); });
+Tensor ShardedVariable::sparse_read(const Tensor& indices) const {
+  return sharded::sparse_read(*state_, indices);
+}
+void ShardedVariable::sparse_read(const Tensor& indices, std::span<std::byte> out) const {
+  sharded::sparse_read(*state_, indices, out);
 }
 
-std::vector<RowBlockPlace> ShardedVariable::State::places() const {
-  std::vector<RowBlockPlace> all;
-  for (std::size_t i = 0; i < components.size(); ++i) all.push_back(place(i));
-  return all;
+ShardedVariable& ShardedVariable::scatter(ScatterOperation op, const Tensor& indices,
+                                          const Tensor& values) {
+  sharded::scatter(*state_, op, indices, values);
+  return *this;
 }
 
-std::vector<RowBlockPlace> ShardedVariable::State::writable_places(
-    const std::vector<bool>& touched) {
-  for (std::size_t i = 0; i < components.size(); ++i) {
-    if (!touched[i]) continue;
-    if (one_variable) {
-      check_assignable("", components[i]);
-    } else {
-      check_assignable(subject(), i, components[i]);
-    }
-  }
-  std::vector<RowBlockPlace> all = places();
-  for (std::size_t i = 0; i < components.size(); ++i)
-    if (touched[i]) all[i].data = components[i].state_->writable_rows();
-  return all;
-}
+// clang-format off
+ShardedVariable& ShardedVariable::scatter_add(const Tensor& indices, const Tensor& values) { return scatter(ScatterOperation::kAdd, indices, values); }
+ShardedVariable& ShardedVariable::scatter_sub(const Tensor& indices, const Tensor& values) { return scatter(ScatterOperation::kSub, indices, values); }
+ShardedVariable& ShardedVariable::scatter_mul(const Tensor& indices, const Tensor& values) { return scatter(ScatterOperation::kMul, indices, values); }
+ShardedVariable& ShardedVariable::scatter_div(const Tensor& indices, const Tensor& values) { return scatter(ScatterOperation::kDiv, indices, values); }
+ShardedVariable& ShardedVariable::scatter_min(const Tensor& indices, const Tensor& values) { return scatter(ScatterOperation::kMin, indices, values); }
+ShardedVariable& ShardedVariable::scatter_max(const Tensor& indices, const Tensor& values) { return scatter(ScatterOperation::kMax, indices, values); }
+ShardedVariable& ShardedVariable::scatter_update(const Tensor& indices, const Tensor& values) { return scatter(ScatterOperation::kUpdate, indices, values); }
+ShardedVariable& ShardedVariable::batch_scatter_update(const Tensor& indices, const Tensor& values) { return scatter(ScatterOperation::kUpdate, indices, values); }
+// clang-format on
 
-void ShardedVariable::State::check_value(const char* operation, const Tensor& value,
-                                         std::int64_t rows) const {
-  const DType dtype = components[0].dtype();
-  const Shape wanted = rows_shape(rows);
-  if (value.dtype() == dtype && value.shape() == wanted) return;
-  throw ValueError(fmt::format("{}{} needs {} of shape {}, got {} of shape {}", subject(),
-                               operation, to_string(dtype), wanted.to_string(),
-                               to_string(value.dtype()), value.shape().to_string()));
+ShardedVariable& ShardedVariable::assign(const Tensor& value) {
+  sharded::assign(*state_, value);
+  return *this;
 }
-
-bool ShardedVariable::State::overlaps(const Tensor& value) const {
-  return std::ranges::any_of(components, [&](const Variable& component) {
-    return component.state_->in_place != nullptr &&
-           extent(component.state_->value).overlaps(extent(value));
-  });
+ShardedVariable& ShardedVariable::assign_add(const Tensor& value) {
+  sharded::assign_by(*state_, ScatterOperation::kAdd, "assign_add", value);
+  return *this;
+}
+ShardedVariable& ShardedVariable::assign_sub(const Tensor& value) {
+  sharded::assign_by(*state_, ScatterOperation::kSub, "assign_sub", value);
+  return *this;
 }
 
 Operand::Operand(const ShardedVariable& variable)

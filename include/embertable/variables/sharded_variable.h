@@ -16,6 +16,8 @@
 
 namespace embertable {
 
+struct ShardedState;
+
 /// The part of a whole that a component is: the slice under which it is saved. Source: TF
 /// variables.py, Variable.SaveSliceInfo.
 struct SaveSliceInfo {
@@ -92,7 +94,7 @@ class EMBERTABLE_API Variable {
   friend bool operator==(const Variable&, const Variable&) = default;
 
  private:
-  friend class ShardedVariable;
+  friend struct ShardedState;
   struct State;
   std::shared_ptr<State> state_;
 };
@@ -214,16 +216,10 @@ class EMBERTABLE_API ShardedVariable {
   ShardedVariable& assign_sub(const Tensor& value);
 
  private:
-  struct State;
   struct OneVariable {};
   ShardedVariable(OneVariable, const Variable& variable);
 
-  /// Returns packed indices. Throws what sparse_read throws.
-  Tensor checked_indices(const char* operation, const Tensor& indices) const;
-  void read_checked(const Tensor& indices, std::span<std::byte> out) const;
-  void assign_by(ScatterOperation operation, const char* what, const Tensor& value);
-
-  std::shared_ptr<State> state_;
+  std::shared_ptr<ShardedState> state_;
 };
 
 }  // namespace embertable

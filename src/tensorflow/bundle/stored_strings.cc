@@ -1,4 +1,5 @@
-// Reads tensors of strings: lengths, their checksum, and then the texts.
+#include "tensorflow/bundle/stored_strings.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,7 +8,6 @@
 #include "base/bytes.h"
 #include "base/crc32c.h"
 #include "tensorflow/bundle/bundle_files.h"
-#include "tensorflow/bundle/stored_tensors.h"
 
 namespace embertable::formats {
 namespace {
@@ -22,81 +22,72 @@ std::string bytes_text(std::string_view bytes) {
   return text;
 }
 
-}  // namespace
+/// What a stored tensor of strings begins with.
+struct StoredLengths {
+  std::vector<std::uint64_t> lengths;
+  std::string_view texts;  ///< what follows the lengths and their checksum
+  std::uint32_t sum = 0;   ///< checksum of lengths and all of the rest
+};
 
-/// Returns the lengths with which `bytes` begins, checked. Sets `rest` to what follows them and
-/// their checksum, and `sum` to the checksum of lengths and all of the rest.
-std::vector<std::uint64_t> StoredTensors::read_lengths(const StoredTensor& tensor,
-                                                       const BundleEntry& entry,
-                                                       std::string_view bytes,
-                                                       std::string_view& rest,
-                                                       std::uint32_t& sum) const {
-  const auto count = static_cast<std::uint64_t>(*element_count(tensor.entry.shape));
-  if (count > bytes.size())
-    damage(tensor.key, fmt::format("{} strings need a byte each at least, got {} bytes, {}", count,
-                                   bytes.size(), place_text(entry)));
-  std::vector<std::uint64_t> lengths(count);
-  LengthSum of_lengths(header_.endianness != 0);
+/// Reads the lengths and compares their checksum.
+StoredLengths read_lengths(const StoredStrings& stored) {
+  const std::string_view bytes = stored.bytes;
+  if (stored.count > bytes.size())
+    stored.refuse(fmt::format("{} strings need a byte each at least, got {} bytes", stored.count,
+                              bytes.size()),
+                  0);
+  StoredLengths read{.lengths = std::vector<std::uint64_t>(stored.count), .texts = {}};
+  LengthSum of_lengths(stored.swapped);
   const char* at = bytes.data();
   const char* end = at + bytes.size();
-  const auto place = [&] { return place_text(entry, at - bytes.data()); };
-  for (std::size_t i = 0; i < lengths.size(); ++i) {
+  const auto refuse = [&](const std::string& what) { stored.refuse(what, at - bytes.data()); };
+  for (std::size_t i = 0; i < read.lengths.size(); ++i) {
     try {
-      lengths[i] = protozero::decode_varint(&at, end);
+      read.lengths[i] = protozero::decode_varint(&at, end);
     } catch (const protozero::exception&) {
-      damage(tensor.key,
-             fmt::format("expected the length of string {} of {} as a varint, got {}, {}", i, count,
-                         bytes_text({at, end}), place()));
+      refuse(fmt::format("expected the length of string {} of {} as a varint, got {}", i,
+                         stored.count, bytes_text({at, end})));
     }
-    of_lengths.add(lengths[i]);
+    of_lengths.add(read.lengths[i]);
   }
   constexpr std::ptrdiff_t kSumBytes = 4;
-  if (end - at < kSumBytes) {
-    damage(tensor.key,
-           fmt::format("expected the {} bytes of the checksum of its strings' lengths, got {}, {}",
-                       kSumBytes, end - at, place()));
-  }
+  if (end - at < kSumBytes)
+    refuse(fmt::format("expected the {} bytes of the checksum of its strings' lengths, got {}",
+                       kSumBytes, end - at));
   std::string bytes_of_sum(at, kSumBytes);
-  if (header_.endianness != 0) std::reverse(bytes_of_sum.begin(), bytes_of_sum.end());
-  const auto stored = load_little_endian<std::uint32_t>(bytes_of_sum.data());
-  if (stored != masked_crc32c(of_lengths.sum())) {
-    damage(tensor.key,
-           fmt::format("The length checksum does not match: stored {:08x}, calculated {:08x}, {}",
-                       stored, masked_crc32c(of_lengths.sum()), place()));
-  }
-  sum = extend_crc32c(of_lengths.sum(), std::as_bytes(std::span(at, end)));
-  rest = {at + kSumBytes, end};
-  return lengths;
+  if (stored.swapped) std::reverse(bytes_of_sum.begin(), bytes_of_sum.end());
+  const auto stored_sum = load_little_endian<std::uint32_t>(bytes_of_sum.data());
+  if (stored_sum != masked_crc32c(of_lengths.sum()))
+    refuse(fmt::format("The length checksum does not match: stored {:08x}, calculated {:08x}",
+                       stored_sum, masked_crc32c(of_lengths.sum())));
+  read.sum = extend_crc32c(of_lengths.sum(), std::as_bytes(std::span(at, end)));
+  read.texts = {at + kSumBytes, end};
+  return read;
 }
 
-std::vector<std::string> StoredTensors::read_strings(StoredTensor& tensor) {
-  const BundleEntry& entry = part(tensor, 0);
-  std::string bytes(entry.size, '\0');
-  if (file(tensor.key, entry.shard)
-          .read(entry.offset, std::as_writable_bytes(std::span(bytes.data(), bytes.size()))) !=
-      bytes.size())
-    throw_shrunk(tensor.key, entry);
-  std::string_view rest;
-  std::uint32_t sum = 0;
-  const std::vector<std::uint64_t> lengths = read_lengths(tensor, entry, bytes, rest, sum);
-  if (masked_crc32c(sum) != entry.masked_sum) {
-    damage(tensor.key, fmt::format("Checksum does not match: stored {:08x}, calculated {:08x}, {}",
-                                   entry.masked_sum, masked_crc32c(sum), place_text(entry)));
-  }
-  const auto place = [&] { return place_text(entry, entry.size - std::ssize(rest)); };
+}  // namespace
+
+std::vector<std::string> strings_of(const StoredStrings& stored) {
+  const auto [lengths, texts, sum] = read_lengths(stored);
+  if (masked_crc32c(sum) != stored.masked_sum)
+    stored.refuse(fmt::format("Checksum does not match: stored {:08x}, calculated {:08x}",
+                              stored.masked_sum, masked_crc32c(sum)),
+                  0);
+  std::string_view rest = texts;
+  const auto refuse = [&](const std::string& what) {
+    stored.refuse(what, std::ssize(stored.bytes) - std::ssize(rest));
+  };
   std::vector<std::string> found;
   for (const std::uint64_t length : lengths) {
-    if (length > rest.size()) {
-      damage(tensor.key, fmt::format("expected the {} bytes of string {} of {}, got {}, {}", length,
-                                     found.size(), lengths.size(), rest.size(), place()));
-    }
+    if (length > rest.size())
+      refuse(fmt::format("expected the {} bytes of string {} of {}, got {}", length, found.size(),
+                         lengths.size(), rest.size()));
     found.emplace_back(rest.substr(0, length));
     rest.remove_prefix(length);
   }
-  if (!rest.empty()) {
-    damage(tensor.key, fmt::format("expected its end behind {} strings, got {} bytes more, {}",
-                                   found.size(), rest.size(), place()));
-  }
+  if (!rest.empty())
+    refuse(fmt::format("expected its end behind {} strings, got {} bytes more", found.size(),
+                       rest.size()));
   return found;
 }
 

@@ -9,6 +9,7 @@
 #include "base/crc32c.h"
 #include "embertable/errors.h"
 #include "tensorflow/bundle/bundle_files.h"
+#include "tensorflow/bundle/stored_strings.h"
 
 namespace embertable::formats {
 
@@ -299,6 +300,22 @@ std::vector<std::byte> StoredTensors::read(StoredTensor& tensor) {
   std::vector<std::byte> out(stored_bytes(tensor, all));
   read_box(tensor, whole_of(tensor.entry.shape), out);
   return out;
+}
+
+std::vector<std::string> StoredTensors::read_strings(StoredTensor& tensor) {
+  const BundleEntry& entry = part(tensor, 0);
+  std::string bytes(entry.size, '\0');
+  if (file(tensor.key, entry.shard)
+          .read(entry.offset, std::as_writable_bytes(std::span(bytes.data(), bytes.size()))) !=
+      bytes.size())
+    throw_shrunk(tensor.key, entry);
+  return strings_of({.bytes = bytes,
+                     .count = static_cast<std::uint64_t>(*element_count(tensor.entry.shape)),
+                     .masked_sum = entry.masked_sum,
+                     .swapped = header_.endianness != 0,
+                     .refuse = [&](const std::string& what, std::int64_t at) {
+                       damage(tensor.key, fmt::format("{}, {}", what, place_text(entry, at)));
+                     }});
 }
 
 void StoredTensors::check(StoredTensor& tensor) {

@@ -83,9 +83,6 @@ class StoredTensors {
                    std::int64_t last, Take take);
   template <class Take>
   void check_part(const StoredTensor& tensor, const BundleEntry& entry, Take take);
-  std::vector<std::uint64_t> read_lengths(const StoredTensor& tensor, const BundleEntry& entry,
-                                          std::string_view bytes, std::string_view& rest,
-                                          std::uint32_t& sum) const;
 
   checkpoint::FileSystem& files_;
   const std::filesystem::path prefix_;

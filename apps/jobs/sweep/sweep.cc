@@ -1,4 +1,4 @@
-#include "apps/jobs/run/sweep.h"
+#include "apps/jobs/sweep/sweep.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -27,7 +27,6 @@
 #include "base/math.h"
 #include "base/memory_limits.h"
 #include "base/random.h"
-#include "checkpoint/run_directory.h"
 #include "embertable/checkpoint.h"
 #include "embertable/errors.h"
 #include "embertable/version.h"

@@ -1,5 +1,5 @@
 // Jobs trained with many settings.
-#include "apps/jobs/run/sweep.h"
+#include "apps/jobs/sweep/sweep.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
