@@ -12,7 +12,7 @@ import torch
 from .._core import Optimizer
 from ..steps import Steps
 from . import ranks
-from .arguments import whole_number
+from .arguments import require_kind, whole_number
 
 __all__ = ["TableOptimizer"]
 
@@ -235,6 +235,7 @@ class TableOptimizer:
 
     def require_rates(self, rates: Mapping[str, Any]) -> None:
         """Raises TypeError or ValueError for a rate that the rule of its table does not take."""
+        require_kind(self._steps.name, "learning rates", rates, Mapping, "a dict by table")
         for table, rate in rates.items():
             if table in self._rates.by_table:
                 self._rates.by_table[table].require(rate)
@@ -243,6 +244,7 @@ class TableOptimizer:
         return {table: rate.base for table, rate in self._rates.by_table.items()}
 
     def load_state(self, state: Mapping[str, float]) -> None:
+        self.require_rates(state)
         for table, base in state.items():
             if table in self._rates.by_table:
                 self._rates.by_table[table].base = float(base)

@@ -1230,6 +1230,10 @@ def test_a_rate_that_the_rule_refuses_is_not_taken(rate, kind, text):
     ours = collection(et.Adagrad(0.1))
     with pytest.raises(kind, match=f"EmbeddingBagCollection: .*{text}"):
         ours.optimizer.learning_rate = rate
+    with pytest.raises(kind, match=text):
+        ours.optimizer.load_state({"users": 0.5, "films": rate})
+    with pytest.raises(TypeError, match="learning rates must be a dict by table, got int"):
+        ours.optimizer.load_state(3)
     assert ours.optimizer.learning_rates == {"users": 0.1, "films": 0.1}
     ours({"user": torch.tensor([1]), "film": torch.tensor([1])})["user"].sum().backward()
     ours.optimizer.learning_rate = torch.tensor(0.5)
