@@ -72,6 +72,12 @@ void RowPlaces::list(std::span<std::uint64_t> rows) const {
       *row++ = 64 * word + static_cast<std::uint64_t>(std::countr_zero(left));
 }
 
+std::int64_t GradientExchange::scratch_bytes() const noexcept {
+  std::int64_t bytes = scratch_.bytes();
+  for (const RowPlaces& places : place_of_) bytes += places.bytes();
+  return bytes;
+}
+
 void GradientExchange::run(HostStep& step, Messages& messages, Workers& workers) {
   messages.memory().reset();
   const std::span<ReplicaSums> sums = list_sums(step, messages);

@@ -37,6 +37,11 @@ class RowPlaces {
     return before_[row / 64] + static_cast<std::uint32_t>(std::popcount(before));
   }
 
+  std::int64_t bytes() const noexcept {
+    return static_cast<std::int64_t>(bits_.capacity() * sizeof(bits_[0]) +
+                                     before_.capacity() * sizeof(before_[0]));
+  }
+
  private:
   std::vector<std::uint64_t> bits_;
   std::vector<std::uint32_t> before_;  ///< rows before those of a word
@@ -55,7 +60,7 @@ class GradientExchange {
   /// as check_planned_size.
   void run(HostStep& step, Messages& messages, Workers& workers);
 
-  std::int64_t scratch_bytes() const noexcept { return scratch_.bytes(); }
+  std::int64_t scratch_bytes() const noexcept;
 
  private:
   /// What one replica adds to rows of one table that other hosts hold. Each such row has a place:
