@@ -18,13 +18,16 @@ Tensor rows_of(const Tensor& value, std::int64_t first, std::int64_t rows) {
                     value.byte_strides());
 }
 
-/// Calls change(to, stride, first, rows) for places that may be written, on the workers of the
-/// executor: rows that lie in one of them and are rows [first, first + rows) of the whole.
+/// Calls change(to, stride, first, rows) on the workers of the executor until it was called for all
+/// rows: with rows that lie in one component, which are rows [first, first + rows) of the whole.
+/// Throws as writable_places.
 template <class Change>
-void for_rows(const RowLocator& locator, std::span<const RowBlockPlace> places,
-              std::int64_t row_bytes, Executor* executor, Change change) {
-  if (row_bytes == 0) return;
-  for_ranges(locator.rows(), row_bytes, executor, [&](std::int64_t first, std::int64_t last) {
+void for_rows(ShardedState& state, Change change) {
+  const std::vector<RowBlockPlace> places =
+      state.writable_places(std::vector<bool>(state.components.size(), true));
+  if (state.row_bytes == 0) return;
+  const RowLocator& locator = state.locator;
+  const auto change_range = [&](std::int64_t first, std::int64_t last) {
     while (first < last) {
       const std::size_t b = locator.block(first);
       const std::int64_t begin = locator.offsets()[b];
@@ -34,7 +37,8 @@ void for_rows(const RowLocator& locator, std::span<const RowBlockPlace> places,
              end - first);
       first = end;
     }
-  });
+  };
+  for_ranges(locator.rows(), state.row_bytes, state.executor(), change_range);
 }
 
 }  // namespace
@@ -42,15 +46,12 @@ void for_rows(const RowLocator& locator, std::span<const RowBlockPlace> places,
 void assign(ShardedState& state, const Tensor& value) {
   state.check_value("assign", value, state.shape[0]);
   const Tensor source = state.overlaps(value) ? value.copy() : value;
-  const std::vector<RowBlockPlace> places =
-      state.writable_places(std::vector<bool>(state.components.size(), true));
   const Tensor::Strides packed = packed_strides(state.shape, byte_width(state.dtype()));
-  for_rows(state.locator, places, state.row_bytes, state.executor(),
-           [&](std::byte* to, std::int64_t stride, std::int64_t first, std::int64_t rows) {
-             Tensor::Strides strides = packed;
-             strides[0] = stride;
-             copy_elements(rows_of(source, first, rows), to, strides);
-           });
+  for_rows(state, [&](std::byte* to, std::int64_t stride, std::int64_t first, std::int64_t rows) {
+    Tensor::Strides strides = packed;
+    strides[0] = stride;
+    copy_elements(rows_of(source, first, rows), to, strides);
+  });
 }
 
 void assign_by(ShardedState& state, ScatterOperation op, const char* operation,
@@ -59,17 +60,14 @@ void assign_by(ShardedState& state, ScatterOperation op, const char* operation,
   if (state.dtype() == DType::kBool)
     throw ValueError(fmt::format("{}{} takes numbers, not bool", state.subject(), operation));
   const Tensor source = state.overlaps(value) ? value.copy() : value.packed();
-  const std::vector<RowBlockPlace> places =
-      state.writable_places(std::vector<bool>(state.components.size(), true));
   const LineOperation line = {op, state.dtype()};
   const std::int64_t width = state.row_bytes / byte_width(state.dtype());
-  for_rows(state.locator, places, state.row_bytes, state.executor(),
-           [&](std::byte* to, std::int64_t stride, std::int64_t first, std::int64_t rows) {
-             const std::byte* from = source.data() + first * state.row_bytes;
-             if (stride == state.row_bytes) return apply_to_line(line, to, from, rows * width);
-             for (std::int64_t i = 0; i < rows; ++i)
-               apply_to_line(line, to + i * stride, from + i * state.row_bytes, width);
-           });
+  for_rows(state, [&](std::byte* to, std::int64_t stride, std::int64_t first, std::int64_t rows) {
+    const std::byte* from = source.data() + first * state.row_bytes;
+    if (stride == state.row_bytes) return apply_to_line(line, to, from, rows * width);
+    for (std::int64_t i = 0; i < rows; ++i)
+      apply_to_line(line, to + i * stride, from + i * state.row_bytes, width);
+  });
 }
 
 }  // namespace embertable::sharded

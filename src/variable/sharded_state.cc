@@ -49,7 +49,10 @@ std::string ShardedState::at_row(std::int64_t row) const {
 
 std::vector<RowBlockPlace> ShardedState::places() const {
   std::vector<RowBlockPlace> all;
-  for (std::size_t i = 0; i < components.size(); ++i) all.push_back(place(i));
+  for (const Variable& each : components) {
+    const Variable::State& component = *each.state_;
+    all.push_back({component.value.data(), component.row_stride, component.shape[0]});
+  }
   return all;
 }
 

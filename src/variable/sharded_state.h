@@ -35,11 +35,7 @@ struct ShardedState final : IndexSubject {
   /// Returns the shape of `rows` rows.
   Shape rows_shape(std::int64_t rows) const { return shape.with_leading(rows); }
 
-  /// Returns where component i is read.
-  RowBlockPlace place(std::size_t i) const {
-    const Variable::State& component = *components[i].state_;
-    return {component.value.data(), component.row_stride, component.shape[0]};
-  }
+  /// Returns where components are read.
   std::vector<RowBlockPlace> places() const;
 
   /// Returns where components may be written if they are touched; others as they are read. Throws
