@@ -1,0 +1,68 @@
+#include "apps/jobs/sweep/sweep_directory.h"
+
+#include <fmt/format.h>
+
+#include <fstream>
+
+#include "embertable/errors.h"
+
+namespace embertable::jobs {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kResults = "runs.jsonl";
+constexpr const char* kRuns = "runs";
+constexpr const char* kBest = "best";
+constexpr const char* kCache = "data.cache";
+
+/// Holds the directory; empties it of a sweep that is to be overwritten.
+CheckpointRun open_directory(const SweepOptions& options) {
+  if (options.out.empty()) throw ValueError("out must be a directory for the sweep, got none");
+  if (options.resume && options.overwrite)
+    throw ValueError("resume must be false where overwrite is true, got true");
+  CheckpointRun held(options.out);
+  const fs::path out = options.out;
+  const auto is_ours = [](const std::string& name) {
+    return name == kResults || name == kRuns || name == kBest || name == kCache;
+  };
+  for (const fs::directory_entry& entry : fs::directory_iterator(out)) {
+    const std::string name = entry.path().filename().string();
+    if (name.starts_with('.')) continue;
+    if (!is_ours(name))
+      throw ValueError(fmt::format(
+          "out must be a new or an empty directory, or that of a sweep, got '{}' with '{}'",
+          out.string(), name));
+    if (!options.resume && !options.overwrite)
+      throw ValueError(
+          fmt::format("out must be a new or an empty directory, got '{}', which holds a sweep; "
+                      "--resume goes on with it, --overwrite removes it",
+                      out.string()));
+  }
+  if (options.overwrite)
+    for (const char* const name : {kResults, kRuns, kBest, kCache}) fs::remove_all(out / name);
+  return held;
+}
+
+}  // namespace
+
+SweepDirectory::SweepDirectory(const SweepOptions& options)
+    : held_(open_directory(options)), out_(options.out) {}
+
+fs::path SweepDirectory::results() const { return out_ / kResults; }
+fs::path SweepDirectory::cache() const { return out_ / kCache; }
+fs::path SweepDirectory::best() const { return out_ / kBest; }
+fs::path SweepDirectory::run(const std::string& id) const {
+  return out_ / kRuns / fmt::format("run-{}", id.substr(0, 12));
+}
+
+void SweepDirectory::prepare_best(const std::string& id) const {
+  const fs::path note = best() / ".sweep-run";
+  std::string held;
+  std::ifstream(note) >> held;
+  if (held != id) fs::remove_all(best());
+  fs::create_directories(best());
+  std::ofstream(note) << id << '\n';
+}
+
+}  // namespace embertable::jobs
