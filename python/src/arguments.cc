@@ -97,7 +97,7 @@ Shape shape(nb::handle value, const char* what) {
     if (nb::getattr(value, "rank", nb::int_(0)).is_none()) return {};
     dims = value.attr("as_list")();
   }
-  if (PyUnicode_Check(dims.ptr()) || !nb::hasattr(dims, "__iter__"))
+  if (PyUnicode_Check(dims.ptr()) || PyBytes_Check(dims.ptr()) || !nb::hasattr(dims, "__iter__"))
     throw TypeError(std::string(what) + " must be None or a sequence of dims, got " +
                     type_text(value));
   std::vector<std::int64_t> sizes;

@@ -94,12 +94,16 @@ nb::object array_of(const std::string& name, const DenseTensor& tensor) {
 }
 
 void construct_state(PythonState* self, nb::object json, nb::object tensors, nb::object blobs) {
-  const auto copied = [](nb::handle given) {
+  const auto copied = [](nb::handle given, const char* what) {
     nb::dict copy;
-    if (!given.is_none()) copy.update(nb::cast<nb::dict>(given));
+    if (given.is_none()) return copy;
+    if (!PyMapping_Check(given.ptr()) || !nb::hasattr(given, "keys"))
+      throw TypeError(std::string(what) + " must be a dict by name or None, got " +
+                      type_text(given));
+    if (PyDict_Update(copy.ptr(), given.ptr()) != 0) throw nb::python_error();
     return copy;
   };
-  new (self) PythonState{std::move(json), copied(tensors), copied(blobs)};
+  new (self) PythonState{std::move(json), copied(tensors, "tensors"), copied(blobs, "blobs")};
 }
 
 PythonState python_state(const CallerState& state) {

@@ -1,5 +1,6 @@
 """What is saved comes back: tables, slots, the caller's state and the id maps, in one commit."""
 
+import collections
 import contextlib
 import os
 import signal
@@ -55,6 +56,14 @@ def test_what_cannot_be_saved_is_refused(tmp_path, state, error, text):
     with pytest.raises(error, match=text):
         trained().save(tmp_path, state)
     assert not list(tmp_path.glob("step*"))
+
+
+@pytest.mark.parametrize("named", ["ab", [1], 3])
+def test_a_state_takes_tensors_and_blobs_by_name(named):
+    for what in "tensors", "blobs":
+        with pytest.raises(TypeError, match=f"{what} must be a dict by name or None, got {type(named).__name__}"):
+            et.CallerState(**{what: named})
+    assert et.CallerState(tensors=collections.OrderedDict(w=np.ones(2))).tensors.keys() == {"w"}
 
 
 def test_damage_is_an_error_that_names_the_file(tmp_path):

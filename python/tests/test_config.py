@@ -42,6 +42,7 @@ def test_a_table_says_which_field_breaks_which_rule(changes, error, text):
     ({"max_sequence_length": -1}, ValueError, "max_sequence_length.*-1"),
     ({"output_shape": (-3,)}, ValueError, "-3"),
     ({"output_shape": "ab"}, TypeError, "output_shape.*str"),
+    ({"output_shape": b"12"}, TypeError, "output_shape.*bytes"),
 ])
 def test_a_feature_says_which_field_breaks_which_rule(changes, error, text):
     with pytest.raises(error, match=text):

@@ -39,6 +39,16 @@ def test_components_that_were_made_inside_have_an_identity_too():
     assert whole.variable is whole.variable
 
 
+def test_an_array_must_have_the_shape_that_is_given():
+    create = et.VariableCreator().create
+    for shape in VALUE.shape, [None, VALUE.shape[1]], None:
+        assert create(VALUE, shape=shape).variable.shape == VALUE.shape
+    with pytest.raises(ValueError, match=r"initial_value: shape .* does not fit the given shape, \(7, 1\)"):
+        create(VALUE, shape=(7, 1))
+    with pytest.raises(TypeError, match="shape must be None or a sequence of dims"):
+        create(VALUE, shape="22")
+
+
 def test_objects_of_variables_are_freed():
     variable = et.Variable(VALUE)
     dead = weakref.ref(variable)

@@ -2,6 +2,7 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <utility>
@@ -138,8 +139,16 @@ InitialValue initial_value_of(nb::handle value, nb::handle dims, nb::handle dtyp
   if (const PythonInitializer* given = nullptr; nb::try_cast(value, given) && given)
     return InitialValue::of(given->value, shape(dims, "shape"), seed_of(seed));
   if (!PyCallable_Check(value.ptr())) {
-    if (dtype.is_none()) return tensor_of(value, "initial_value");
-    return tensor_of(value, dtype_of(dtype), "initial_value");
+    Tensor whole = dtype.is_none() ? tensor_of(value, "initial_value")
+                                   : tensor_of(value, dtype_of(dtype), "initial_value");
+    const Shape asked = shape(dims, "shape");
+    const auto fits = [](std::int64_t one, std::int64_t of_value) {
+      return one == Shape::kUnknown || one == of_value;
+    };
+    if (asked.has_rank() && !std::ranges::equal(asked.dims(), whole.shape().dims(), fits))
+      throw ValueError("initial_value: shape " + whole.shape().to_string() +
+                       " does not fit the given shape, " + asked.to_string());
+    return whole;
   }
   const CallbackPtr callback = make_callback(value, "initial_value");
   const auto fits = [&](const nb::tuple& arguments) {
@@ -222,7 +231,7 @@ parts of each axis; None: variables stay whole. Raises ValueError, TypeError.
 
 initial_value: an array; an Initializer, with a shape; function(), called once for the whole; with a shape
 also function(VariablePart), called for each block; or a saved_value. name: parts are "<name>/part_<i>".
-shape, dtype: of what a function or an Initializer gives. seed: of an Initializer. colocate_with: a storage
+shape, dtype: of what a function or an Initializer gives; an array must fit. seed: of an Initializer. colocate_with: a storage
 node that has it whole. Raises ValueError, TypeError for what does not fit.
 
 >>> creator = embertable.VariableCreator(2, embertable.FixedShardsPartitioner(2))
