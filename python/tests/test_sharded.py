@@ -84,7 +84,7 @@ def test_indexing_is_numpys(t8, key):
     (1.5, TypeError, "index"),
 ])
 def test_bad_indices_are_errors(t8, key, error, text):
-    with pytest.raises(error, match=text):
+    with pytest.raises(error, match=text or None):
         t8[key]
 
 
