@@ -1,25 +1,11 @@
 #include "step/once_rows.h"
 
 #include <algorithm>
-#include <limits>
 
 #include "kernels/stage_clock.h"
 #include "step/bucket_policy.h"
 
 namespace embertable {
-namespace {
-
-constexpr std::uint32_t kMarked = std::numeric_limits<std::uint32_t>::max();
-
-// Several workers write to a slot at once; any of the numbers may stay.
-std::uint32_t number_in(const std::uint32_t& slot) {
-  return __atomic_load_n(&slot, __ATOMIC_RELAXED);
-}
-void write_number(std::uint32_t& slot, std::uint32_t number) {
-  __atomic_store_n(&slot, number, __ATOMIC_RELAXED);
-}
-
-}  // namespace
 
 void OnceRows::run(HostStep& step, Workers& workers) {
   list(step, workers.count());
@@ -81,10 +67,12 @@ void OnceRows::list(HostStep& step, std::int64_t workers) {
     }
     search.tiles = std::ssize(tiles_) - search.first_tile;
     search.parts = once_parts(search.entries, all_entries, workers);
-    if (search.entries >= kMarked) search.parts = std::min(search.parts, kMostOnceFilters);
+    if (search.entries >= OnceNumbers::kMarked)
+      search.parts = std::min(search.parts, kMostOnceFilters);
     search.bits = once_slot_bits(search.entries);
     if (search.parts > kMostOnceFilters)
-      search.numbers = step.memory.take<std::uint32_t>(std::int64_t{1} << search.bits);
+      search.numbers = {step.memory.take<std::uint32_t>(std::int64_t{1} << search.bits),
+                        search.bits};
     else if (search.parts > 1)
       search.filters =
           step.memory.take<std::uint64_t>(OnceFilter::words(search.bits) * search.parts);
@@ -122,10 +110,14 @@ void OnceRows::search_alone(const Search& search, std::span<std::uint64_t> filte
   set_apart({&mine, 0});
 }
 
-/// Marks what the entries of a part name.
+/// Marks what the entries of a part name, or writes their numbers.
 void OnceRows::see(const Part& part) const noexcept {
   const Search& search = *part.search;
-  if (!search.numbers.empty()) return write_numbers(part);
+  if (search.numbers) {
+    return for_each_entry(part, [&](const Tile& tile) {
+      tile.plan->visit_rows([&](const auto* row) { search.numbers.write(tile.numbered(row)); });
+    });
+  }
   const std::int64_t words = OnceFilter::words(search.bits);
   const auto mine = search.filters.subspan(part.part * words, words);
   std::ranges::fill(mine, std::uint64_t{0});
@@ -137,31 +129,14 @@ void OnceRows::see(const Part& part) const noexcept {
   });
 }
 
-/// Has each entry of a part write its number into its row's slot.
-void OnceRows::write_numbers(const Part& part) const noexcept {
-  for_each_entry(part, [&search = *part.search](const Tile& tile) {
-    tile.plan->visit_rows([&](const auto* row) {
-      for (std::int64_t j = tile.first, end = j + tile.count; j < end; ++j)
-        write_number(search.numbers[once_slot(row[j], search.bits)],
-                     static_cast<std::uint32_t>(tile.before + j));
-    });
-  });
-}
-
 /// Joins a part of all filters in the first one, or marks the slots where entries do not find
 /// themselves.
 void OnceRows::combine(const Part& part) const noexcept {
   const Search& search = *part.search;
-  if (!search.numbers.empty()) {
-    for_each_entry(part, [&, bits = search.bits](const Tile& tile) {
-      tile.plan->visit_rows([&](const auto* row) {
-        for (std::int64_t j = tile.first, end = j + tile.count; j < end; ++j) {
-          std::uint32_t& slot = search.numbers[once_slot(row[j], bits)];
-          if (number_in(slot) != tile.before + j) write_number(slot, kMarked);
-        }
-      });
+  if (search.numbers) {
+    return for_each_entry(part, [&](const Tile& tile) {
+      tile.plan->visit_rows([&](const auto* row) { search.numbers.mark(tile.numbered(row)); });
     });
-    return;
   }
   const std::int64_t words = OnceFilter::words(search.bits);
   const std::int64_t first = words * part.part / search.parts,
@@ -185,30 +160,16 @@ void OnceRows::set_apart(const Part& part) const noexcept {
     const std::span<std::uint32_t> counts =
         plan.counts.subspan(tile.tile * plan.counts_stride, plan.counts_stride);
     std::ranges::fill(counts, 0u);
-    if (!search.numbers.empty()) {
-      set_apart_by_numbers(search, tile, counts);
-      continue;
-    }
+    std::uint16_t* const bucket = plan.bucket.data() + tile.first;
     plan.visit_rows([&]<class Index>(const Index* row) {
-      set_once_apart<Index>({row + tile.first, tile.count, filter, buckets,
-                             plan.bucket.data() + tile.first, counts.data()},
-                            level_);
+      if (search.numbers) {
+        search.numbers.set_apart(tile.numbered(row), buckets, bucket, counts.data());
+      } else {
+        set_once_apart<Index>(
+            {row + tile.first, tile.count, filter, buckets, bucket, counts.data()}, level_);
+      }
     });
   }
-}
-
-/// Does the same for a tile of a search by numbers: an entry that finds its own is set apart.
-void OnceRows::set_apart_by_numbers(const Search& search, const Tile& tile,
-                                    std::span<std::uint32_t> counts) noexcept {
-  const auto buckets = static_cast<std::uint32_t>(search.table->buckets);
-  tile.plan->visit_rows([&](const auto* row) {
-    for (std::int64_t j = tile.first, end = j + tile.count; j < end; ++j) {
-      const std::uint32_t number = number_in(search.numbers[once_slot(row[j], search.bits)]);
-      const std::uint32_t b = number == tile.before + j ? buckets : bucket_of(row[j], buckets);
-      tile.plan->bucket[j] = static_cast<std::uint16_t>(b);
-      ++counts[b];
-    }
-  });
 }
 
 }  // namespace embertable

@@ -6,6 +6,7 @@
 
 #include "kernels/level.h"
 #include "kernels/once.h"
+#include "step/once_numbers.h"
 #include "step/table_run.h"
 #include "step/workers.h"
 
@@ -18,9 +19,7 @@ namespace embertable {
 ///
 /// A table whose entries are no more than a worker's share is searched by one worker. The entries
 /// of others are cut into parts, but bucket numbers are written by whole tiles. Up to
-/// kMostOnceFilters parts fill a filter each, which are joined. With more, each entry writes its
-/// number into its row's slot; those that do not find their own number there mark the slot; and
-/// those that then find their number are of rows named once.
+/// kMostOnceFilters parts fill an OnceFilter each, which are joined. More share OnceNumbers.
 class OnceRows {
  public:
   explicit OnceRows(SimdLevel level) : level_(level) {}
@@ -36,6 +35,11 @@ class OnceRows {
     std::int64_t tile = 0;
     std::int64_t first = 0, count = 0;  ///< entries of the plan
     std::int64_t before = 0;            ///< entries of the features before
+
+    template <class Index>
+    NumberedRows<Index> numbered(const Index* row) const {
+      return {row + first, count, before + first};
+    }
   };
 
   /// A table that is searched.
@@ -46,7 +50,7 @@ class OnceRows {
     std::int64_t parts = 1;
     int bits = 0;
     std::span<std::uint64_t> filters;  ///< a filter for each part, one after the other; or
-    std::span<std::uint32_t> numbers;  ///< by slot
+    OnceNumbers numbers;
   };
 
   /// A share of the entries of a table, and a share of its tiles.
@@ -62,11 +66,8 @@ class OnceRows {
 
   void search_alone(const Search& search, std::span<std::uint64_t> filter) const noexcept;
   void see(const Part& part) const noexcept;
-  void write_numbers(const Part& part) const noexcept;
   void combine(const Part& part) const noexcept;
   void set_apart(const Part& part) const noexcept;
-  static void set_apart_by_numbers(const Search& search, const Tile& tile,
-                                   std::span<std::uint32_t> counts) noexcept;
 
   const SimdLevel level_;
   std::vector<Search> searches_;
