@@ -1,6 +1,7 @@
 """Checkpoint(model=..., embedding=...): everything in one commit, and what is missing said."""
 
 import math
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -300,6 +301,63 @@ def test_an_object_that_refuses_its_state_changes_nothing(tmp_path, refusal, err
     assert contents(fine) == contents(tpu.Checkpoint(**objects(3.0)))[:-1] + [1]
 
 
+class Probe(FakeModule):
+    """What sees how much memory NumPy has when everything that may refuse its value takes it."""
+
+    def load_state_dict(self, state):
+        super().load_state_dict(state)
+        self.bytes = tracemalloc.get_traced_memory()[0]
+        tracemalloc.reset_peak()
+
+
+def test_variables_and_arrays_are_restored_without_a_copy_of_what_they_had(tmp_path):
+    names, shape = ("array", "variable", "sharded"), (1 << 14, 64)
+
+    def values(value):
+        filled = np.full(shape, value, np.float32)
+        return {"probe": Probe(value), "array": filled, "variable": et.Variable(filled),
+                "sharded": et.ShardedVariable([et.Variable(filled[:4096]), et.Variable(filled[4096:])])}
+
+    path = tpu.Checkpoint(**values(3.0)).save(tmp_path / "run")
+    checkpoint = tpu.Checkpoint(**values(0.0))
+    tracemalloc.start()
+    try:
+        checkpoint.restore(path).assert_consumed()
+        most = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert all((np.asarray(getattr(checkpoint, name)) == 3).all() for name in names)
+    saved = len(names) * checkpoint.array.nbytes
+    assert max(checkpoint.probe.bytes, most) < saved + checkpoint.array.nbytes // 2
+
+
+class Particular(np.ndarray):
+    """An array that refuses values."""
+
+    def __setitem__(self, key, value):
+        if np.any(np.asarray(value) == 3):
+            raise RuntimeError("no 3")
+        super().__setitem__(key, value)
+
+
+def test_variables_and_arrays_that_refuse_a_value_change_nothing(tmp_path):
+    plain = an_embedding(strategy=False)
+    plain.build()
+    variable = next(table.name for table in plain.tables)
+    for name, value in ("particular", np.zeros(2).view(Particular)), ("read_only", an_embedding()):
+        if name == "read_only":
+            value.build(2)
+            value = value.sharded_variable(variable)
+            assert not value.assignable
+        before = np.array(value)
+        run = tmp_path / name
+        path = tpu.Checkpoint(array=np.full(2, 3.0), late=np.full_like(before, 3)).save(run)
+        checkpoint = tpu.Checkpoint(array=np.zeros(2), late=value)
+        with pytest.raises(RuntimeError):
+            checkpoint.restore(path)
+        assert checkpoint.array.tolist() == [0, 0] and np.array_equal(np.array(value), before)
+
+
 def test_tables_that_cannot_be_read_change_no_object(tmp_path):
     path = tpu.Checkpoint(**objects(3.0)).save(tmp_path / "run")
     file = max((tmp_path / "run").rglob("*user*.safetensors"), key=lambda one: one.stat().st_size)
@@ -376,3 +434,36 @@ def test_id_maps_are_saved_with_an_embedding(tmp_path):
     with pytest.raises(TypeError, match="'keys': an IdMap is saved with an embedding"):
         tpu.Checkpoint(keys=id_map("a")).save(tmp_path / "other")
     assert not (tmp_path / "other").exists()
+
+
+class Frozen:
+    """An object whose attributes cannot be replaced."""
+
+    def __init__(self, keys, kernel):
+        self.__dict__.update(keys=keys, kernel=kernel)
+
+    def __setattr__(self, name, value):
+        raise AttributeError(f"{name} is frozen")
+
+
+def test_an_id_map_that_cannot_be_replaced_is_in_the_way_of_a_saved_one_alone(tmp_path):
+    def frozen(value):
+        return Frozen(id_map("c"), np.full(2, value))
+
+    embedding = an_embedding()
+    train(embedding)
+    path = tpu.Checkpoint(embedding=embedding, model={"kernel": np.ones(2)}, keys=id_map("a")).save(tmp_path / "without")
+    checkpoint = tpu.Checkpoint(embedding=an_embedding(), model=frozen(0.0), keys=id_map("b"))
+    status = checkpoint.restore(path)
+    assert status.missing == ["model/keys"] and checkpoint.model.kernel.tolist() == [1, 1]
+    assert checkpoint.keys == id_map("a") and checkpoint.model.keys == id_map("c")
+
+    path = tpu.Checkpoint(embedding=embedding, model=frozen(1.0)).save(tmp_path / "with")
+    checkpoint = tpu.Checkpoint(embedding=an_embedding(), model=frozen(0.0))
+    with pytest.raises(AttributeError, match="keys is frozen"):
+        checkpoint.restore(path)
+    assert checkpoint.model.kernel.tolist() == [0, 0] and not checkpoint.embedding.built
+
+    path = tpu.Checkpoint(model={"kernel": np.ones(2)}).save(tmp_path / "alone")
+    checkpoint = tpu.Checkpoint(model=frozen(0.0))
+    assert checkpoint.restore(path).missing == ["model/keys"] and checkpoint.model.kernel.tolist() == [1, 1]

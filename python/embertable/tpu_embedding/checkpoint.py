@@ -6,6 +6,7 @@ import importlib
 import json
 import math
 import os
+import pathlib
 import types
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -27,12 +28,13 @@ class _Place:
     """A value that a checkpoint keeps: how it is read, and how a saved one takes its place."""
 
     def __init__(self, path: str, read: Callable[[], Any], write: Callable[[Any], None], whole: "_Whole | None" = None,
-                 back: Callable[[], None] | None = None) -> None:
-        """back: puts a value back that is replaced, not changed."""
+                 back: Callable[[], None] | None = None, sure: bool = False) -> None:
+        """back: puts a value back that is replaced, not changed. sure: a value of the same dtype and shape is never refused."""
         self.path = path
         self.read = read
         self.write = write
         self.whole = whole  # of which it is a part
+        self.sure = sure
         self._back = back
 
     def undo(self) -> Callable[[], None]:
@@ -146,11 +148,11 @@ class _Walk:
             if level == 0:
                 raise _refusal(path, value)
         elif isinstance(value, (Variable, ShardedVariable)):
-            yield _Place(path, lambda: value, _assigning(value))
+            yield _Place(path, lambda: value, _assigning(value), sure=value.assignable)
         elif isinstance(value, (*_PLAIN, IdMap)):
             yield _Place(path, lambda: value, replace, back=lambda: replace(value))
         elif isinstance(value, np.ndarray) and value.flags.writeable:
-            yield _Place(path, lambda: value, _into_array(value))
+            yield _Place(path, lambda: value, _into_array(value), sure=type(value) in (np.ndarray, np.memmap))
         elif hasattr(value, "assign") and hasattr(value, "dtype"):  # tf.Variable
             yield _Place(path, lambda: value.numpy(), _assigning(value))
         elif _is_torch(value) and hasattr(value, "copy_"):
@@ -445,19 +447,22 @@ class Checkpoint:
         """Gives the objects their saved values. save_path: the directory of a step, or of a run, which stands for its latest step.
         Nothing changes if the checkpoint cannot be read, or if a value is of another kind, dtype or shape. Objects with a
         state_dict or weights take what was found at once, and keep the rest. If an object refuses its value, or the
-        embedding its tables, what has changed so far gets back what it had, but for an object that refuses that too; tables and
-        id maps change last. Returns a CheckpointStatus, whose `assert_consumed` says whether all was found. Raises ValueError,
-        OSError, embertable.DataLossError, and what an object raises.
+        embedding its tables, what has changed so far gets back what it had, but for an object that refuses that too. The tables
+        change after all that may refuse a value, then variables of Embertable and NumPy arrays, then id maps. Returns a
+        CheckpointStatus, whose `assert_consumed` says whether all was found. Raises ValueError, OSError,
+        embertable.DataLossError, and what an object raises.
         """
         save_path = find_checkpoint(save_path)  # a run may be saved to meanwhile
         state = read_saved_state(save_path)
-        header = (state.caller.json or {}).get("checkpoint", {}) if isinstance(state.caller.json, dict) else {}
-        saved: dict[str, Any] = {**header.get("values", {}), **json.loads(header.get("not_finite", "{}")), **state.caller.tensors}
+        caller = state.caller  # once, since every reading makes its arrays
+        header = (caller.json or {}).get("checkpoint", {}) if isinstance(caller.json, dict) else {}
+        saved: dict[str, Any] = {**header.get("values", {}), **json.loads(header.get("not_finite", "{}")), **caller.tensors}
         saved.pop("save_counter", None)
         places, wholes = self._find()
         engine, report = self._the_engine(), None
         known = {place.path for place in places}
         maps = {place.path: place for place in places if isinstance(place.read(), IdMap)}
+        saved_maps = _id_maps_in(save_path) if engine is not None and maps else set()
         for path in sorted(saved.keys() - known):
             for whole in wholes:
                 place = whole.place_of(path) if path.startswith(whole.path + "/") else None
@@ -467,10 +472,12 @@ class Checkpoint:
         found = [place for place in places if place.path in saved and place.path not in maps]
         for place in found:
             _check_fits(place, saved[place.path])
-        for place in maps.values():
-            place.write(place.read())  # raises where nothing can be put, while nothing has changed
+        for path in sorted(maps.keys() & saved_maps):
+            maps[path].write(maps[path].read())  # raises where nothing can be put, while nothing has changed
         with _undone_after_errors() as changes:
             for place in found:
+                if place.sure:
+                    continue
                 if place.whole is None:
                     changes.append(place.undo())
                 place.write(saved[place.path])
@@ -480,13 +487,16 @@ class Checkpoint:
                     whole.take()
             if engine is not None:
                 report = engine.restore(save_path)
-        saved_maps = {path: saved_map for path, saved_map in (report.id_maps if report else {}).items() if path in maps}
-        for path, saved_map in saved_maps.items():
+        for place in found:
+            if place.sure:
+                place.write(saved[place.path])
+        found_maps = {path: saved_map for path, saved_map in (report.id_maps if report else {}).items() if path in maps}
+        for path, saved_map in found_maps.items():
             maps[path].write(saved_map)
         self.save_counter = int(header.get("save_counter", self.save_counter))
-        there = saved.keys() | saved_maps.keys()
+        there = saved.keys() | found_maps.keys()
         status = CheckpointStatus(state.step, report, sorted(known - there), sorted(there - known))
-        status._restored = bool(found or saved_maps)
+        status._restored = bool(found or found_maps)
         return status
 
     def _the_engine(self) -> Any:
@@ -512,6 +522,12 @@ class Checkpoint:
             return max(opened.steps(), default=0) + 1
 
 
+def _id_maps_in(directory: str | os.PathLike[str]) -> set[str]:
+    """The names of the id maps of a checkpoint."""
+    manifest = json.loads((pathlib.Path(directory) / "manifest.json").read_bytes())
+    return {one["name"] for file in manifest["files"] if file["kind"] == "id_maps" for one in file["tensors"]}
+
+
 def _is_finite(value: Any) -> bool:
     return all(math.isfinite(part) for part in (value if isinstance(value, list) else [value]) if isinstance(part, float))
 
@@ -531,7 +547,7 @@ def _kind(value: Any) -> str:
 def _check_fits(place: _Place, saved: Any) -> None:
     """Raises ValueError for another kind, dtype or shape. None stands for any plain value."""
     old = place.read()
-    if not isinstance(old, (*_PLAIN, list)):
+    if not isinstance(old, (*_PLAIN, list, Variable, ShardedVariable)):
         old = np.asarray(old)
     mine, its = _kind(old), _kind(saved)
     if mine != its and not ("None" in (mine, its) and "an array" not in (mine, its)) and (old is not None or place.whole is None):
