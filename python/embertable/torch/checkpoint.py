@@ -14,7 +14,7 @@ import random
 import re
 import secrets
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Sized
 from typing import Any
 
 import numpy as np
@@ -272,17 +272,23 @@ def _require_parts(title: str, optimizer: Any, scheduler: Any, scaler: Any, *met
 def _require_groups(what: str, saved: Mapping[str, Any], given: Any) -> None:
     """What an optimizer's load_state_dict says too late, and that of a scheduler not at all."""
     for key, one in _as_dict(given).items():
-        here, there = getattr(one, "param_groups", None), saved[key].get("param_groups")
+        state = saved[key]  # of a scheduler of one's own it may be anything
+        here, there = getattr(one, "param_groups", None), state.get("param_groups") if isinstance(state, Mapping) else None
         kind = type(one).__name__
         if there is None and isinstance(one, torch.optim.Optimizer):
             raise ValueError(f"{what}: the one that was saved has no groups of parameters, which {kind} has")
         if there is not None and isinstance(one, torch.optim.lr_scheduler.LRScheduler):
             raise ValueError(f"{what}: the one that was saved has groups of parameters, which {kind} has not")
-        if not isinstance(here, list) or not isinstance(there, list):
-            continue
-        ours, theirs = ([len(group["params"]) for group in groups] for groups in (here, there))
-        if ours != theirs:
+        ours, theirs = _sizes_of(here), _sizes_of(there)
+        if ours is not None and theirs is not None and ours != theirs:
             raise ValueError(f"{what}: the one that was saved has groups of {theirs} parameters, the one given has {ours}")
+
+
+def _sizes_of(groups: Any) -> list[int] | None:
+    """The number of parameters in each group, None for what is no list of groups."""
+    if not isinstance(groups, list) or not all(isinstance(group, Mapping) and isinstance(group.get("params"), Sized) for group in groups):
+        return None
+    return [len(group["params"]) for group in groups]
 
 
 def _plain(value: Any) -> Any:

@@ -12,7 +12,7 @@ import torch
 from .arguments import require_kind, require_methods, whole_number
 from .modules import TableModule
 from .rows import Rows, rows_of
-from .state import TableState
+from .state import MOST_STEP, TableState
 
 __all__ = ["import_state"]
 
@@ -91,13 +91,18 @@ def import_state(module: TableModule, weights: Any, optimizer: Any = None) -> li
 
 def _step_of(name: str, table: str, step: Any) -> int:
     """A step as optimizers keep it: a number or a tensor of one."""
+    shown = "a larger one"
     try:
-        found = float(step)
-    except (TypeError, ValueError):
-        found = -1.0
-    if not (0 <= found < 1 << 63 and found.is_integer()):
-        raise ValueError(f"{name}: the optimizer's step of table '{table}' must be a whole number >= 0, got {step!r}")
-    return int(step)
+        number = float(step)  # which rounds
+        shown = repr(step)
+        found = int(step) if number.is_integer() else -1
+    except OverflowError:
+        found = -1
+    except (TypeError, ValueError, RuntimeError):  # the last of tensors that have no number
+        found, shown = -1, repr(step)
+    if not 0 <= found <= MOST_STEP:
+        raise ValueError(f"{name}: the optimizer's step of table '{table}' must be a whole number from 0 to 2^62, got {shown}")
+    return found
 
 
 def _weight_of(tables: TableState, table: str, weights: Any) -> tuple[str, Any]:

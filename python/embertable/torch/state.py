@@ -18,9 +18,10 @@ from .arguments import path_of
 from .optimizer import TableOptimizer
 from .rows import Rows, float32_of, rows_of
 
-__all__ = ["EXTRA", "TableState"]
+__all__ = ["EXTRA", "MOST_STEP", "TableState"]
 
 EXTRA = "_extra_state"
+MOST_STEP = 1 << 62  # of Embedding.assign_step
 _FORMAT = 1
 _ROWS_AT_ONCE = 1 << 18
 
@@ -160,7 +161,7 @@ class TableState:
         except NotImplementedError as error:
             errors.append(f"{name}: {error}")
             return
-        except (ValueError, TypeError) as error:
+        except (ValueError, TypeError, OverflowError, RecursionError) as error:
             errors.append(f"{name}: '{prefix}{EXTRA}' is not what state_dict() of embertable.torch makes: {error}")
             return
         problems = self.differences(extra["tables"]) if extra is not None else []
@@ -245,15 +246,26 @@ def _extra_of(value: Any) -> dict[str, Any]:
     if isinstance(found, dict) and isinstance(found.get("format"), int) and found["format"] != _FORMAT:
         raise NotImplementedError(f"the state_dict has format {found['format']}, this version reads {_FORMAT}")
     fault = _fault(found, {"format": int, "step": int, "tables": dict, "learning_rates": dict})
-    if fault is None and not 0 <= found["step"] < 1 << 63:
-        fault = f"step must be 0 <= step < 2^63, got {found['step']}"
+    if fault is None and not 0 <= found["step"] <= MOST_STEP:
+        fault = f"step must be 0 <= step <= 2^62, got {found['step']}"
+    if fault is None and "left_out" in found:
+        fault = _fault(found, {"left_out": bool})
     for table in found["tables"].values() if fault is None else ():
         fault = fault or _fault(table, {"rows": int, "dim": int, "rule": str})
     if fault is None and "reference" in found:
         fault = _fault(found["reference"], {"directory": str, "step": int, "digest": str})
+        if fault is None and not _may_be_path(found["reference"]["directory"]):
+            fault = f"directory must be a path, got {found['reference']['directory']!r}"
     if fault is not None:
         raise ValueError(fault)
     return found
+
+
+def _may_be_path(text: str) -> bool:
+    try:
+        return b"\0" not in os.fsencode(text)
+    except UnicodeEncodeError:
+        return False
 
 
 def _fault(found: Any, kinds: Mapping[str, type]) -> str | None:

@@ -131,11 +131,15 @@ def as_tensor(extra):
     (lambda state: extra_of(state, tables=[1]), "tables must be dict, got list"),
     (lambda state: extra_of(state, tables={"users": {"rows": 12}}), "dim must be int, got none"),
     (lambda state: extra_of(state, step="3"), "step must be int, got str"), (lambda state: extra_of(state, step=-1), "step must be 0 <= step"),
-    (lambda state: extra_of(state, step=1 << 70), "step must be 0 <= step"),
+    *[(lambda state, step=step: extra_of(state, step=step), "step must be 0 <= step <= 2\\^62") for step in ((1 << 62) + 1, 1 << 70, 10**400)],
+    (lambda state: extra_of(state, left_out="no"), "left_out must be bool, got str"), (lambda state: extra_of(state, left_out=1), "left_out must be bool"),
     (lambda state: extra_of(state, learning_rates={"users": "a"}), "learning_rate must be a number, got 'a'"),
+    (lambda state: extra_of(state, learning_rates={"users": 10**400}), ""),
     (lambda state: extra_of(state, learning_rates={"users": float("inf")}), "adamw: learning_rate must be finite"),
     (lambda state: extra_of(state, reference=3), "it must have directory, step, digest, got 3"),
     (lambda state: extra_of(state, reference={"directory": 3}), "directory must be str, got int"),
+    *[(lambda state, directory=directory: extra_of(state, reference={"directory": directory, "step": 3, "digest": ""}),
+       "directory must be a path, got 'r") for directory in ("run\0", "r\ud800")],
     (lambda state: extra_of(state, format="1"), "format must be int, got str")])
 @pytest.mark.parametrize("strict", [True, False])
 def test_a_damaged_description_is_refused_and_changes_nothing(extra, text, strict):
@@ -155,6 +159,9 @@ def test_a_description_is_a_tensor_of_bytes(extra):
     with pytest.raises(RuntimeError, match="'_extra_state' is not what state_dict.. of embertable.torch makes"):
         other.load_state_dict(dict(ours.state_dict(), _extra_state=extra))
     assert other.engine.digest() == before
+    deep = b'{"format": ' + b"[" * 100_000 + b"]" * 100_000 + b"}"
+    with pytest.raises(RuntimeError, match="'_extra_state' is not what state_dict.. of embertable.torch makes"):
+        other.load_state_dict(dict(ours.state_dict(), _extra_state=torch.frombuffer(bytearray(deep), dtype=torch.uint8)))
     with pytest.raises(RuntimeError, match="the state_dict has format 2, this version reads 1"):
         other.load_state_dict(dict(ours.state_dict(), _extra_state=as_tensor({"format": 2})))
 
@@ -421,8 +428,9 @@ WEIGHT = torch.ones(ROWS, DIM)
     (WEIGHT, {"weight": {"sum": "a"}}, TypeError, "'weight/accumulators' must be real numbers, got <U1"),
     (WEIGHT, {"weight": {"sum": WEIGHT.to("meta")}}, TypeError, "'weight/accumulators' must be a plain tensor"),
     (WEIGHT, {"weight": {3: WEIGHT}}, ValueError, r"needs the slot 'accumulators', and the optimizer has \['3'\]"),
-    *[(WEIGHT, {"weight": {"sum": WEIGHT, "step": step}}, ValueError, "the optimizer's step of table 'weight' must be a whole number >= 0, got")
-      for step in ("a", None, float("nan"), float("inf"), -1, 1.5, 1 << 70, torch.tensor([1, 2]))],
+    *[(WEIGHT, {"weight": {"sum": WEIGHT, "step": step}}, ValueError, "the optimizer's step of table 'weight' must be a whole number from 0 to 2\\^62, got")
+      for step in ("a", "1e3", None, float("nan"), float("inf"), -1, 1.5, 1 << 70, (1 << 62) + 1, torch.tensor((1 << 62) + 1), 10**400, 10**5000,
+                   torch.tensor([1, 2]), torch.tensor(1j), torch.tensor(1, device="meta"))],
 ])
 def test_imports_of_the_wrong_kind_change_nothing(weights, optimizer, kind, text):
     ours = ett.EmbeddingBag(ROWS, DIM, optimizer=et.Adagrad(0.1), seed=1)
@@ -579,6 +587,34 @@ def test_an_optimizer_does_not_take_the_state_of_a_scheduler(tmp_path):
         with pytest.raises(ValueError, match=text):
             ett.load(training.model, None, tmp_path / "run", optimizer=optimizer, scheduler=scheduler)
     assert (training.digests(), str(training.scheduler.state_dict())) == before
+
+
+class OwnScheduler:
+    """One whose state is what it counts."""
+
+    def __init__(self, state):
+        self.state = state
+        self.param_groups = [3]
+
+    def state_dict(self):
+        return self.state
+
+    def load_state_dict(self, state):
+        self.state = state
+
+
+@pytest.mark.parametrize("state", [3, [1, 2], (1, 2), None, "a", {"param_groups": [3, 4]}, {"param_groups": [{"lr": 1.0}]}])
+def test_the_state_of_a_scheduler_may_be_anything(tmp_path, state):
+    training = Training()
+    training.step()
+    ett.save(training.model, None, tmp_path / "run", scheduler=OwnScheduler(state))
+    other = OwnScheduler("other")
+    ett.load(training.model, None, tmp_path / "run", scheduler=other)
+    assert other.state == state and type(other.state) is type(state)
+    ett.save(training.model, None, tmp_path / "other", optimizer=OwnScheduler(state))
+    if not isinstance(state, dict):
+        with pytest.raises(ValueError, match="optimizer: the one that was saved has no groups of parameters, which Adam has"):
+            ett.load(training.model, None, tmp_path / "other", optimizer=training.optimizer)
 
 
 def test_saves_while_tables_are_frozen(tmp_path):
