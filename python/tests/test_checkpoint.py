@@ -255,8 +255,10 @@ def test_rows_slots_and_the_step_may_be_assigned():
         embedding.enqueue(batch())
         embedding.apply_gradients(tuple(np.ones_like(rows) for rows in embedding.dequeue()))
     assert second.digest() == first.digest() and second.step == 4
-    for step in -1, 2**53 + 1:
-        with pytest.raises(ValueError, match=rf"assign_step: step must be 0 to 2\^53, got {step}"):
+    for step in -1, 2**62 + 1:
+        with pytest.raises(ValueError, match=rf"assign_step: step must be 0 to 2\^62, got {step}"):
             second.assign_step(step)
+    second.assign_step(2**62)
+    assert second.step == 2**62
     with pytest.raises(RuntimeError):
         engine().assign_step(1)
