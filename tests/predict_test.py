@@ -125,6 +125,19 @@ class Predict(unittest.TestCase):
         self.assertFalse(output.is_symlink())
         self.assertEqual([line["line"] for line in table(output.read_text())], ["2"])
 
+    def test_an_output_that_names_a_descriptor_is_written_not_replaced(self):
+        (self.folder / "one.csv").write_text("item,user\n7,3\n")
+        words = "predict", self.folder / "mf", self.folder / "one.csv"
+        expected = call(*words)[1]
+        for number, name in (1, "standard"), (2, "errors"):
+            link, file = self.folder / f"{name}.link", self.folder / f"{name}.csv"
+            link.symlink_to(f"/proc/self/fd/{number}")
+            with file.open("w") as to:
+                streams = {"stdout": to} if number == 1 else {"stderr": to, "stdout": subprocess.DEVNULL}
+                subprocess.run([PROGRAM, *map(str, words), "--output", str(link)], check=True, **streams)
+            self.assertTrue(link.is_symlink())
+            self.assertEqual(file.read_text(), expected)
+
     def test_clicks_have_the_log_loss_that_eval_measures(self):
         _, out, _ = call("eval", self.folder / "ctr", "--data", self.data, "--part", "training", "--json")
         training = json.loads(out)

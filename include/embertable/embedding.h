@@ -504,7 +504,7 @@ class EMBERTABLE_API Embedding {
 
   /// Sets the number of updates so far, as a restore does: rules and rates that count steps go on
   /// from there. Flushes a pending update. Every process calls it. Throws StateError unless built
-  /// or restored, ValueError for a step that is not 0 to 2^53.
+  /// or restored, ValueError for a step that is not 0 to 2^62.
   void assign_step(std::int64_t step);
 
   /// Saves every table and slot, the caller's state and the id maps as one step of the run

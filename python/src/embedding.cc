@@ -240,7 +240,7 @@ Raises what read_rows raises, and ValueError for values of another shape. Nothin
       nb::arg("step").none(),
       R"(Sets the number of updates so far, as a restore does: rules and rates that count steps go on from there.
 
-step: the number, 0 to 2**53. Of several processes each calls it. Raises TypeError, ValueError, and RuntimeError unless built.
+step: the number, 0 to 2**62. Of several processes each calls it. Raises TypeError, ValueError, and RuntimeError unless built.
 
 >>> table = embertable.TableConfig(8, 4, name="films")
 >>> embedding = embertable.Embedding(embertable.FeatureConfig(table), embertable.SGD(0.1))

@@ -15,6 +15,7 @@
 #include <system_error>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "base/interruption.h"
 #include "embertable/errors.h"
@@ -69,6 +70,19 @@ class CopiedMap final : public FileMap {
  private:
   std::vector<std::byte> copy_;
 };
+
+/// Opens a path, or a name in an open directory.
+int descriptor_of(int directory, const std::string& name, const fs::path& path,
+                  const char* operation, int flags) {
+  const int descriptor =
+      retry([&] { return ::openat(directory, name.c_str(), flags | O_CLOEXEC, 0666); });
+  if (descriptor >= 0) return descriptor;
+  if (errno == ELOOP && (flags & O_NOFOLLOW) != 0)
+    throw IoError(path.string() + ": cannot " + operation + ": it is a link");
+  fail(path, operation, errno);
+}
+
+constexpr int kCreate = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW;
 
 class LocalFile final : public File {
  public:
@@ -132,12 +146,24 @@ class LocalFile final : public File {
   void take_path() override {
     if (!unnamed_) return;
     if (::linkat(AT_FDCWD, link_of_descriptor().c_str(), AT_FDCWD, path_.c_str(),
-                 AT_SYMLINK_FOLLOW) != 0)
-      fail(path_, "create", errno);
+                 AT_SYMLINK_FOLLOW) != 0) {
+      if (errno == EEXIST) fail(path_, "create", errno);
+      copy_to_path();  // security modules and file systems may allow new files, but no links
+    }
     unnamed_ = false;
   }
 
  private:
+  void copy_to_path() {
+    LocalFile copy(path_, descriptor_of(AT_FDCWD, path_, path_, "create", kCreate));
+    std::vector<std::byte> bytes(1 << 20);
+    for (std::int64_t at = 0; const std::size_t got = read(at, bytes);
+         at += static_cast<std::int64_t>(got))
+      copy.write(std::span(bytes).first(got));
+    copy.sync();
+    std::swap(descriptor_, copy.descriptor_);
+  }
+
   std::string link_of_descriptor() const { return "/proc/self/fd/" + std::to_string(descriptor_); }
 
   struct stat found() const {
@@ -269,19 +295,6 @@ class LocalTurn final : public FileLock {
   std::string name_;
   bool has_turn_ = false;
 };
-
-/// Opens a path, or a name in an open directory.
-int descriptor_of(int directory, const std::string& name, const fs::path& path,
-                  const char* operation, int flags) {
-  const int descriptor =
-      retry([&] { return ::openat(directory, name.c_str(), flags | O_CLOEXEC, 0666); });
-  if (descriptor >= 0) return descriptor;
-  if (errno == ELOOP && (flags & O_NOFOLLOW) != 0)
-    throw IoError(path.string() + ": cannot " + operation + ": it is a link");
-  fail(path, operation, errno);
-}
-
-constexpr int kCreate = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW;
 
 /// Every call names entries relative to the descriptor.
 class LocalDirectory final : public Directory {
@@ -426,7 +439,7 @@ class LocalFiles final : public FileSystem {
 
   std::unique_ptr<File> create_unnamed(const fs::path& path) override {
     const int descriptor = retry(
-        [&] { return ::open(directory_of(path).c_str(), O_WRONLY | O_TMPFILE | O_CLOEXEC, 0666); });
+        [&] { return ::open(directory_of(path).c_str(), O_RDWR | O_TMPFILE | O_CLOEXEC, 0666); });
     if (descriptor < 0) return create(path);
     auto file = std::make_unique<LocalFile>(path, descriptor);
     if (!file->set_unnamed()) return create(path);
@@ -451,7 +464,9 @@ class LocalFiles final : public FileSystem {
       if (errno == ENOENT || errno == ENOTDIR) return std::nullopt;
       fail(path, "stat", errno);
     }
-    return Entry{.directory = S_ISDIR(found.st_mode), .bytes = found.st_size};
+    return Entry{.directory = S_ISDIR(found.st_mode),
+                 .bytes = found.st_size,
+                 .special = !S_ISDIR(found.st_mode) && !S_ISREG(found.st_mode)};
   }
 
   std::vector<std::string> list(const fs::path& directory) override {

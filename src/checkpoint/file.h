@@ -122,6 +122,7 @@ class FileSystem {
   struct Entry {
     bool directory = false;
     std::int64_t bytes = 0;  ///< size of a file
+    bool special = false;    ///< a pipe, a device or a socket
   };
 
   virtual ~FileSystem() = default;

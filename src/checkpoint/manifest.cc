@@ -7,6 +7,7 @@
 
 #include "base/float_environment.h"
 #include "base/hash.h"
+#include "base/step_number.h"
 #include "checkpoint/file.h"
 #include "checkpoint/json_text.h"
 #include "checkpoint/manifest_check.h"

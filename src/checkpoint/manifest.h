@@ -96,10 +96,6 @@ struct FileRecord {
   std::int64_t num_blocks() const noexcept { return (bytes + block_bytes - 1) / block_bytes; }
 };
 
-/// The highest step of a manifest: training goes on from it for as long as anybody could, without
-/// an overflow.
-inline constexpr std::int64_t kMostStep = std::int64_t{1} << 62;
-
 /// Contents of `manifest.json`. docs/checkpoint_format.md describes every key.
 struct Manifest {
   std::string library;  ///< version of the library that wrote it

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "base/step_number.h"
 #include "checkpoint/run_directory.h"
 #include "embertable/errors.h"
 #include "testing/refusal.h"

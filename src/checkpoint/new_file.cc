@@ -1,7 +1,13 @@
 #include "checkpoint/new_file.h"
 
+#include <unistd.h>
+
+#include <charconv>
+#include <climits>
+#include <cstdio>
 #include <random>
 #include <string>
+#include <system_error>
 #include <utility>
 
 #include "embertable/errors.h"
@@ -11,12 +17,39 @@ namespace {
 
 constexpr std::size_t kWrittenAtOnce = 1 << 20;
 
+std::filesystem::path made_absolute(const std::filesystem::path& path) {
+  std::error_code failed;
+  const std::filesystem::path found = std::filesystem::absolute(path, failed);
+  return failed ? path : found;
+}
+
 }  // namespace
+
+std::optional<int> descriptor_named(const std::filesystem::path& path) {
+  constexpr int kMostLinks = 40;  // Linux follows as many
+  const std::filesystem::path own = "/proc/" + std::to_string(::getpid()) + "/fd";
+  std::error_code failed;
+  std::filesystem::path at = std::filesystem::absolute(path, failed);
+  for (int links = 0; links < kMostLinks && !failed; ++links) {
+    const std::filesystem::path parent = std::filesystem::canonical(at.parent_path(), failed);
+    if (failed) break;
+    const std::string name = at.filename().string();
+    int descriptor = 0;
+    const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), descriptor);
+    if (parent == own && error == std::errc() && end == name.data() + name.size())
+      return descriptor;
+    const std::filesystem::path target = std::filesystem::read_symlink(at, failed);
+    at = parent / target;
+  }
+  return std::nullopt;
+}
 
 std::filesystem::path temporary_path(const std::filesystem::path& path) {
   std::random_device device;
-  const std::uint64_t number = std::uint64_t{device()} << 32 | device();
-  return path.string() + ".tempstate" + std::to_string(number);
+  char suffix[27];
+  std::snprintf(suffix, sizeof suffix, ".tempstate%08x%08x", device(), device());
+  const std::string name = path.filename().string().substr(0, NAME_MAX + 1 - sizeof suffix);
+  return path.parent_path() / (name + suffix);
 }
 
 void try_remove(FileSystem& files, const std::filesystem::path& path) noexcept {
@@ -31,9 +64,12 @@ void refuse_directory(Directory& opened, const std::filesystem::path& path) {
     throw IoError(path.string() + ": cannot replace: it is a directory");
 }
 
-NewFile::NewFile(FileSystem& files, std::filesystem::path path)
-    : files_(files), path_(std::move(path)), temporary_(temporary_path(path_)) {
+NewFile::NewFile(FileSystem& files, const std::filesystem::path& path)
+    : files_(files), path_(made_absolute(path)), temporary_(temporary_path(path_)) {
   refuse_directory(*files.open_directory(directory_of(path_)), path_);
+  const std::optional<FileSystem::Entry> found = files.stat(path_);
+  if ((found && found->special) || descriptor_named(path_))
+    throw IoError(path_.string() + ": cannot replace: it is no regular file");
   file_ = files.create_unnamed(temporary_);
 }
 
@@ -57,11 +93,11 @@ void NewFile::flush() {
 void NewFile::sync() {
   flush();
   file_->sync();
-  file_->take_path();
 }
 
 void NewFile::commit() {
   sync();
+  take_temporary_name();
   files_.rename(temporary_, path_);
   file_.reset();
   files_.sync_directory(directory_of(path_));

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -17,15 +18,21 @@ void try_remove(FileSystem& files, const std::filesystem::path& path) noexcept;
 /// none.
 void refuse_directory(Directory& opened, const std::filesystem::path& path);
 
-/// Returns "<path>.tempstate<random number>".
+/// Returns the descriptor of this process that a path names, also through links: 1 for /dev/stdout.
+std::optional<int> descriptor_named(const std::filesystem::path& path);
+
+/// Returns "<path>.tempstate<16 random digits>", with a shorter name where that is too long for
+/// one.
 std::filesystem::path temporary_path(const std::filesystem::path& path);
 
 /// A file that gets a temporary name (`temporary_path`) when it is complete, and is then renamed;
 /// where the file system knows no files without names, it has the temporary one from the start. All
-/// calls throw IoError, the constructor also if a directory has the name.
+/// calls throw IoError, the constructor also if what has the name is a directory, a pipe, a device
+/// or a descriptor of this process, or if the name is too long. A relative path is that of the
+/// working directory when the object is made.
 class NewFile {
  public:
-  NewFile(FileSystem& files, std::filesystem::path path);
+  NewFile(FileSystem& files, const std::filesystem::path& path);
 
   /// Removes the file unless it has been renamed.
   ~NewFile();
@@ -40,8 +47,12 @@ class NewFile {
   /// Appends bytes. Small pieces are buffered.
   void write(std::span<const std::byte> bytes);
 
-  /// Returns once the whole file, which has the temporary name then, would survive a power loss.
+  /// Returns once the whole file would survive a power loss.
   void sync();
+
+  /// Gives the file its temporary name, if it has none yet: right before it is renamed, so that a
+  /// process that ends leaves as little as possible.
+  void take_temporary_name() { file_->take_path(); }
 
   /// Flushes the file and renames it, replacing a file or a link of that name.
   void commit();

@@ -1,9 +1,12 @@
 #include "checkpoint/new_file.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <filesystem>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -52,12 +55,14 @@ TEST(NewFile, ReplacesAFileOnlyOnceItIsComplete) {
   }
 }
 
-TEST(NewFile, HasItsTemporaryNameOnceItIsSynced) {
+TEST(NewFile, HasItsTemporaryNameOnceItTakesIt) {
   const TemporaryDirectory directory;
   NewFile file(local_files(), directory.path() / "f");
   file.write(bytes_of("text"));
   file.sync();
-  file.sync();
+  EXPECT_EQ(local_files().list(directory.path()).empty(), has_unnamed_files(directory.path()));
+  file.take_temporary_name();
+  file.take_temporary_name();
   EXPECT_EQ(read_file(local_files(), file.temporary(), 4), "text");
   local_files().rename(file.temporary(), directory.path() / "f");
   file.renamed();
@@ -87,6 +92,45 @@ TEST(NewFile, NeedsADirectoryAndANameThatIsNone) {
             }).find("cannot replace: it is a directory"),
             std::string::npos);
   EXPECT_THROW(NewFile(local_files(), directory.path() / "none" / "f"), IoError);
+}
+
+TEST(NewFile, ReplacesNoPipeNoDeviceAndNoDescriptor) {
+  const TemporaryDirectory directory;
+  const std::filesystem::path pipe = directory.path() / "pipe", link = directory.path() / "link";
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  std::filesystem::create_symlink("/proc/self/fd/1", link);
+  for (const std::filesystem::path& path :
+       {pipe, link, std::filesystem::path("/dev/null"), std::filesystem::path("/dev/stdout")})
+    EXPECT_NE(refusal<IoError>([&] {
+                NewFile(local_files(), path);
+              }).find("cannot replace: it is no regular file"),
+              std::string::npos)
+        << path;
+  EXPECT_EQ(local_files().list(directory.path()), (Names{"link", "pipe"}));
+  EXPECT_EQ(descriptor_named(link), 1);
+  EXPECT_EQ(descriptor_named("/dev/fd/27"), 27);
+  for (const char* none : {"", "1", "/proc/self/fd", "/dev/null", "/none/1"})
+    EXPECT_EQ(descriptor_named(none), std::nullopt) << none;
+}
+
+TEST(NewFile, MayHaveTheLongestName) {
+  const TemporaryDirectory directory;
+  NewFile file(local_files(), directory.path() / std::string(255, 'n'));
+  file.commit();
+  EXPECT_EQ(local_files().list(directory.path()), Names{std::string(255, 'n')});
+  EXPECT_THROW(NewFile(local_files(), directory.path() / std::string(256, 'n')), IoError);
+}
+
+TEST(NewFile, StaysWhereItWasMade) {
+  const TemporaryDirectory directory, other;
+  const std::filesystem::path before = std::filesystem::current_path();
+  std::filesystem::current_path(directory.path());
+  NewFile file(local_files(), "f");
+  std::filesystem::current_path(other.path());
+  file.commit();
+  std::filesystem::current_path(before);
+  EXPECT_EQ(local_files().list(directory.path()), Names{"f"});
+  EXPECT_EQ(local_files().list(other.path()), Names{});
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/float_environment.h"
+#include "base/step_number.h"
 #include "checkpoint/use_opened.h"
 #include "embertable/errors.h"
 #include "embertable/tensorflow/sequential_scope.h"
@@ -205,9 +206,8 @@ void Embedding::assign_rows(std::string_view variable, IntegerSpan ids,
 }
 void Embedding::assign_step(std::int64_t step) {
   const auto [held, no_step, tables] = engine_->settled_or_restored("assign_step");
-  constexpr std::int64_t kMost = std::int64_t{1} << 53;  // rates are functions of doubles
-  if (step < 0 || step > kMost)
-    throw ValueError("assign_step: step must be 0 to 2^53, got " + std::to_string(step));
+  if (step < 0 || step > kMostStep)
+    throw ValueError("assign_step: step must be 0 to 2^62, got " + std::to_string(step));
   engine_->progress.set_step(step);
 }
 

@@ -131,7 +131,7 @@ void StepRunner::undo_forward(Step& step) noexcept {
 /// Gradients stay in the caller's memory unless `copy` is set or they are doubles. Changes nothing
 /// else.
 void StepRunner::accept(Step& step, GradientsOfReplica gradients, bool copy) {
-  const std::int64_t number = progress_.taken() + 1, features = setup_.features.size();
+  const std::int64_t number = progress_.next(), features = setup_.features.size();
   setup_.group->together(Stage{"apply_gradients", number}, [&] {
     step.gradient_memory.reset();
     step.gradient.assign(setup_.cores * features, nullptr);

@@ -171,7 +171,7 @@ void Direct::apply_gradients(Parts parts) {
     const FloatEnvironment ours;
     require_optimizers(setup_.assembly);
     check_counts(parts);
-    steps_.plan(tables, parts, progress_.taken() + 1);
+    steps_.plan(tables, parts, progress_.next());
     progress_.fail_if_thrown([&] { steps_.run(); });
     progress_.count_step();
   });
@@ -182,11 +182,11 @@ void Direct::apply_gradients(Parts parts, const DirectEmbedding::Update& update)
   with_tables("apply_gradients", [&](const engine::Tables& tables) {
     const FloatEnvironment ours;
     check_counts(parts);
+    const std::int64_t step = progress_.next();
     const std::vector<GradientSumsOfTable> sums = steps_.sum_up(tables, parts);
     std::vector<DirectUpdate> updates;
     for (std::size_t t = 0; t < sums.size(); ++t)
-      if (!sums[t].ids.empty())
-        updates.push_back(update_of(tables.tables()[t], sums[t], progress_.taken() + 1));
+      if (!sums[t].ids.empty()) updates.push_back(update_of(tables.tables()[t], sums[t], step));
     progress_.fail_if_thrown([&] {
       for (const DirectUpdate& table : updates) update(table);
     });

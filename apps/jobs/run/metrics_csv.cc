@@ -74,7 +74,8 @@ void MetricsCsv::started(const StartReport& start) {
   metrics_ = start.job.metrics;
   std::string kept;
   std::error_code none;
-  const bool goes_on = start.resumed && fs::is_regular_file(path_, none);
+  const bool goes_on =
+      start.resumed && fs::is_regular_file(path_, none) && !checkpoint::descriptor_named(path_);
   if (start.resumed) epochs_ = start.resumed->epochs;
   if (goes_on) {
     std::ifstream file(path_, std::ios::binary);

@@ -1,6 +1,8 @@
 #include "apps/jobs/run/score_writer.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cmath>
@@ -22,24 +24,34 @@ std::string json_text(std::string_view text) {
   return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
-/// Opens what is there and is no regular file.
-std::FILE* opened(const std::string& path) {
-  std::FILE* const file = std::fopen(path.c_str(), "wbe");
-  if (file == nullptr)
-    throw IoError(fmt::format("'{}': cannot open: {}", path, std::strerror(errno)));
-  return file;
+/// Opens what is there and is no regular file, or a descriptor of this process.
+std::FILE* opened(const std::string& path, std::optional<int> descriptor) {
+  const int own = descriptor ? ::fcntl(*descriptor, F_DUPFD_CLOEXEC, 0)
+                             : ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
+  std::FILE* const file = own < 0 ? nullptr : ::fdopen(own, "wb");
+  if (file != nullptr) return file;
+  const int cause = errno;
+  if (own >= 0) ::close(own);
+  throw IoError(fmt::format("'{}': cannot open: {}", path, std::strerror(cause)));
 }
 
 }  // namespace
 
+bool ScoreWriter::is_standard_output(const std::string& path) {
+  return path.empty() || checkpoint::descriptor_named(path) == STDOUT_FILENO;
+}
+
 ScoreWriter::ScoreWriter(std::string path, Format format)
     : path_(std::move(path)), format_(format) {
-  if (path_.empty()) {
+  const std::optional<int> descriptor = checkpoint::descriptor_named(path_);
+  if (is_standard_output(path_)) {
+    path_.clear();
     file_ = stdout;
-  } else if (!std::filesystem::exists(path_) || std::filesystem::is_regular_file(path_)) {
-    new_file_.emplace(checkpoint::local_files(), path_);
+  } else if (descriptor ||
+             (std::filesystem::exists(path_) && !std::filesystem::is_regular_file(path_))) {
+    file_ = opened(path_, descriptor);
   } else {
-    file_ = opened(path_);
+    new_file_.emplace(checkpoint::local_files(), path_);
   }
 }
 

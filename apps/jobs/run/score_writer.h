@@ -17,6 +17,9 @@ class ScoreWriter final : public ScoreSink {
  public:
   enum class Format { kCsv, kJson };
 
+  /// True if a path is "" or names standard output, as /dev/stdout does.
+  static bool is_standard_output(const std::string& path);
+
   /// `path`: "" for standard output. Throws IoError if the file cannot be opened.
   ScoreWriter(std::string path, Format format);
   ~ScoreWriter() override;

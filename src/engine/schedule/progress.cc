@@ -2,12 +2,18 @@
 
 #include <utility>
 
+#include "base/step_number.h"
 #include "embertable/errors.h"
 
 namespace embertable::engine {
 
 Progress::Progress(std::function<void(const std::string&)> stop, std::function<void()> resume)
     : stop_(std::move(stop)), resume_(std::move(resume)) {}
+
+std::int64_t Progress::next() const {
+  if (taken_ >= kMostStep) throw StateError("step 2^62 was the last: assign_step sets its number");
+  return taken_ + 1;
+}
 
 void Progress::require_not_failed(std::string_view call) const {
   const std::lock_guard lock(mutex_);

@@ -21,6 +21,9 @@ class Progress {
 
   /// Training batches whose gradients have been accepted.
   std::int64_t taken() const noexcept { return taken_; }
+
+  /// Returns the number of the step after those. Throws StateError where steps end.
+  std::int64_t next() const;
   void count_taken() noexcept { ++taken_; }
 
   /// Updates of rows: one less than `taken` while an update is pending.

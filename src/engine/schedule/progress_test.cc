@@ -26,6 +26,15 @@ TEST(Progress, GradientsCountBeforeTheirUpdates) {
   EXPECT_EQ(progress.updates(), 7);
 }
 
+TEST(Progress, StepsEndBeforeTheirNumberOverflows) {
+  Progress progress;
+  progress.set_step((std::int64_t{1} << 62) - 1);
+  EXPECT_EQ(progress.next(), std::int64_t{1} << 62);
+  progress.count_step();
+  EXPECT_THROW(progress.next(), StateError);
+  EXPECT_EQ(progress.taken(), std::int64_t{1} << 62);
+}
+
 TEST(Progress, AThrowingChangeFailsTheEngineAndSaysWhy) {
   Progress progress;
   progress.fail_if_thrown([] {});

@@ -88,7 +88,8 @@ class Renames {
 
 void commit_bundle(FileSystem& files, const fs::path& prefix, const BundleHeader& header,
                    const std::map<std::string, BundleEntry>& entries,
-                   std::span<const std::pair<fs::path, fs::path>> renamed) {
+                   std::span<const std::pair<fs::path, fs::path>> renamed,
+                   checkpoint::NewFile* data) {
   const fs::path directory = checkpoint::directory_of(prefix), index = index_path(prefix);
   const std::unique_ptr<checkpoint::Directory> opened = files.open_directory(directory);
   const auto turn = opened->wait_for_lock("." + prefix.filename().string() + ".lock");
@@ -108,9 +109,11 @@ void commit_bundle(FileSystem& files, const fs::path& prefix, const BundleHeader
     }
     for (const auto& [from, to] : renamed) {
       if (is_old(to)) names.set_aside(to);
+      if (data != nullptr && data->temporary() == from) data->take_temporary_name();
       names.rename(from, to);
     }
     files.sync_directory(directory);
+    new_index.take_temporary_name();
     names.rename(new_index.temporary(), index);
     if (!shares_names && is_old(index)) names.keep();  // the old index is replaced
     files.sync_directory(directory);

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "checkpoint/file.h"
+#include "checkpoint/new_file.h"
 #include "tensorflow/bundle/bundle_messages.h"
 
 namespace embertable::formats {
@@ -35,11 +36,13 @@ namespace embertable::formats {
 /// Writers of one prefix wait for each other, in any process: the last one's checkpoint is there in
 /// the end. Meanwhile there is a file ".<last part of the prefix>.lock".
 ///
+/// `data`: a file of `renamed` that has no name before it takes its temporary one; or null.
+///
 /// Throws IoError; a directory that has the name of one of the files is such an error, and is
 /// noticed before anything changes. Throws ValueError for an index that no reader would read.
-void commit_bundle(
-    checkpoint::FileSystem& files, const std::filesystem::path& prefix, const BundleHeader& header,
-    const std::map<std::string, BundleEntry>& entries,
-    std::span<const std::pair<std::filesystem::path, std::filesystem::path>> renamed);
+void commit_bundle(checkpoint::FileSystem& files, const std::filesystem::path& prefix,
+                   const BundleHeader& header, const std::map<std::string, BundleEntry>& entries,
+                   std::span<const std::pair<std::filesystem::path, std::filesystem::path>> renamed,
+                   checkpoint::NewFile* data = nullptr);
 
 }  // namespace embertable::formats

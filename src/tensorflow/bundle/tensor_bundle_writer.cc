@@ -45,8 +45,8 @@ std::string string_bytes(std::span<const std::string> strings, std::uint32_t& su
 }  // namespace
 
 struct TensorBundleWriter::State {
-  State(FileSystem& the_files, fs::path the_prefix, TensorBundleOptions the_options)
-      : files(the_files), prefix(std::move(the_prefix)), options(the_options) {
+  State(FileSystem& the_files, const fs::path& the_prefix, TensorBundleOptions the_options)
+      : files(the_files), prefix(fs::absolute(the_prefix)), options(the_options) {
     if (options.alignment < 1 || options.alignment > TensorBundleOptions::kMaxAlignment)
       throw ValueError(fmt::format("{}: alignment must be 1..{}, got {}", prefix.string(),
                                    TensorBundleOptions::kMaxAlignment, options.alignment));
@@ -289,7 +289,8 @@ void TensorBundleWriter::finish() {
     state_->data->sync();
     const BundleHeader header{.num_shards = 1, .producer = kBundleVersion, .bad_consumers = {}};
     const std::pair renamed(state_->data->temporary(), data_path(state_->prefix, 0, 1));
-    commit_bundle(state_->files, state_->prefix, header, state_->entries, std::span(&renamed, 1));
+    commit_bundle(state_->files, state_->prefix, header, state_->entries, std::span(&renamed, 1),
+                  &*state_->data);
     state_->data->renamed();
     state_->data.reset();
   });
