@@ -157,9 +157,11 @@ class LocalFile final : public File {
   void copy_to_path() {
     LocalFile copy(path_, descriptor_of(AT_FDCWD, path_, path_, "create", kCreate));
     std::vector<std::byte> bytes(1 << 20);
-    for (std::int64_t at = 0; const std::size_t got = read(at, bytes);
-         at += static_cast<std::int64_t>(got))
+    std::int64_t at = 0;
+    for (std::size_t got = read(at, bytes); got > 0; got = read(at, bytes)) {
       copy.write(std::span(bytes).first(got));
+      at += static_cast<std::int64_t>(got);
+    }
     copy.sync();
     std::swap(descriptor_, copy.descriptor_);
   }
