@@ -1,7 +1,5 @@
 #include "checkpoint/new_file.h"
 
-#include <unistd.h>
-
 #include <charconv>
 #include <climits>
 #include <cstdio>
@@ -27,8 +25,9 @@ std::filesystem::path made_absolute(const std::filesystem::path& path) {
 
 std::optional<int> descriptor_named(const std::filesystem::path& path) {
   constexpr int kMostLinks = 40;  // Linux follows as many
-  const std::filesystem::path own = "/proc/" + std::to_string(::getpid()) + "/fd";
   std::error_code failed;
+  const std::filesystem::path own = std::filesystem::canonical("/proc/self/fd", failed);
+  if (failed) return std::nullopt;
   std::filesystem::path at = std::filesystem::absolute(path, failed);
   for (int links = 0; links < kMostLinks && !failed; ++links) {
     const std::filesystem::path parent = std::filesystem::canonical(at.parent_path(), failed);
