@@ -114,10 +114,13 @@ void ScoreWriter::add_json(const ScoreCell& cell) {
 }
 
 void ScoreWriter::flush() {
-  const std::string text = std::exchange(text_, {});
-  if (new_file_) return new_file_->write(checkpoint::bytes_of(text));
-  if (std::fwrite(text.data(), 1, text.size(), file_) != text.size() || std::fflush(file_) != 0)
+  if (new_file_) {
+    new_file_->write(checkpoint::bytes_of(text_));
+  } else if (std::fwrite(text_.data(), 1, text_.size(), file_) != text_.size() ||
+             std::fflush(file_) != 0) {
     fail();
+  }
+  text_.clear();
 }
 
 void ScoreWriter::finish() {
