@@ -23,6 +23,7 @@ OrderedJson setting_json(const jobs::SweepSetting& setting) {
 
 OrderedJson run_json(const jobs::SweptRun& run) {
   OrderedJson json = {{"number", run.number}, {"set", setting_json(run.setting)}};
+  if (!run.warnings.empty()) json["warnings"] = run.warnings;
   if (!run.error.empty()) {
     json["error"] = run.error;
     return json;
@@ -79,6 +80,9 @@ void SweepText::ran(const jobs::SweptRun& run) {
     for (const jobs::Measure& measure : run.measures)
       fmt::print("  {} {}", measure.name, measured(measure.value));
     fmt::print("  epoch {}  {:.1f} s\n", run.epoch, run.seconds);
+  }
+  for (const std::string& warning : run.warnings) {
+    if (warned_.insert(warning).second) fmt::print("    warning: {}\n", jobs::printable(warning));
   }
   std::fflush(stdout);
 }

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <nlohmann/json_fwd.hpp>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -11,7 +12,8 @@
 
 namespace embertable::tools {
 
-/// Reports a sweep as text: a line for each run, then a table of all, best first.
+/// Reports a sweep as text: a line for each run and for each warning that no run before had, then a
+/// table of all, best first.
 class SweepText final : public jobs::SweepObserver {
  public:
   void started(const jobs::Job& job, std::int64_t runs, std::int64_t finished) override;
@@ -23,6 +25,7 @@ class SweepText final : public jobs::SweepObserver {
  private:
   std::vector<std::string> metrics_;
   std::int64_t runs_ = 0, ran_ = 0;
+  std::set<std::string> warned_;
 };
 
 /// Reports a sweep as JSON objects: each goes to `tell` as a text without line breaks, or is

@@ -39,12 +39,20 @@ def test_components_that_were_made_inside_have_an_identity_too():
     assert whole.variable is whole.variable
 
 
-def test_an_array_must_have_the_shape_that_is_given():
+@pytest.mark.parametrize("value", [VALUE, lambda: VALUE], ids=["an array", "a function"])
+def test_a_value_must_have_the_shape_and_dtype_that_are_given(value):
     create = et.VariableCreator().create
     for shape in VALUE.shape, [None, VALUE.shape[1]], None:
-        assert create(VALUE, shape=shape).variable.shape == VALUE.shape
+        assert create(value, shape=shape).variable.shape == VALUE.shape
     with pytest.raises(ValueError, match=r"initial_value: shape .* does not fit the given shape, \(7, 1\)"):
-        create(VALUE, shape=(7, 1))
+        create(value, shape=(7, 1))
+    assert create(value, dtype=np.float32).variable.dtype == np.float32
+    with pytest.raises(ValueError, match="initial_value must be float64, got float32"):
+        create(value, dtype=np.float64)
+
+
+def test_a_shape_is_a_sequence_of_dims():
+    create = et.VariableCreator().create
     with pytest.raises(TypeError, match="shape must be None or a sequence of dims"):
         create(VALUE, shape="22")
 

@@ -168,7 +168,7 @@ void Restoration::warn_of_other_numerics() const {
   if (saved == kNumericsVersion) return;
   setup_.warn("restore: " + reader_->directory().string() + " is of numerics version " +
               std::to_string(saved) + ", this library of " + std::to_string(kNumericsVersion) +
-              ": training goes on, not to the same bits" +
+              ": further steps give other bits than that version's" +
               (saved < 2 ? " where the weights of a sample cancel: its gradient counts as zeros "
                            "since version 2"
                          : ""));

@@ -13,6 +13,7 @@
 #include <mutex>
 #include <set>
 #include <thread>
+#include <utility>
 
 #include "apps/jobs/data/data_cache.h"
 #include "apps/jobs/run/memory_use.h"
@@ -56,14 +57,16 @@ std::string id_of(const Job& job, const SweepOptions& options) {
   return hash_hex(std::as_bytes(std::span(text)));
 }
 
-/// Keeps the measured epoch of a run.
-class LastEpoch final : public TrainObserver {
+/// Keeps the last epoch and the warnings of a run.
+class RunWatch final : public TrainObserver {
  public:
   void finished_epoch(const EpochReport& report) override { epoch = report.epoch; }
   void started(const StartReport& report) override {
     if (report.resumed) epoch = report.resumed->epochs;
+    warnings = report.warnings;
   }
   std::int32_t epoch = 0;
+  std::vector<std::string> warnings;
 };
 
 /// Returns what a run changes in its job.
@@ -162,13 +165,13 @@ class Sweep {
   /// for is its result; any other error, of a disk or of memory, is thrown.
   bool train_one(std::int64_t i, std::int32_t threads) {
     SweptRun& run = runs_[i];
-    LastEpoch last;
+    RunWatch watch;
     try {
       const TrainReport report =
-          train(jobs_[i], train_options(directory_.run(run.id), threads), last);
+          train(jobs_[i], train_options(directory_.run(run.id), threads), watch);
       if (report.interrupted) return false;
       run.measures = report.measures;
-      run.epoch = report.best_epoch > 0 ? report.best_epoch : last.epoch;
+      run.epoch = report.best_epoch > 0 ? report.best_epoch : watch.epoch;
       run.seconds = report.seconds;
       run.digest = report.digest;
       if (std::isnan(run.measures.front().value)) {
@@ -179,6 +182,7 @@ class Sweep {
     } catch (const ValueError& error) {
       run.error = error.what();
     }
+    run.warnings = std::move(watch.warnings);
     return true;
   }
 

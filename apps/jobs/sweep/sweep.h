@@ -38,7 +38,8 @@ struct SweptRun {
   std::int32_t epoch = 0;  ///< the epoch of the measured tables
   double seconds = 0;      ///< time of training
   std::string digest;
-  std::string error;  ///< why it has no measures, or ""
+  std::vector<std::string> warnings;  ///< see StartReport
+  std::string error;                  ///< why it has no measures, or ""
 };
 
 /// The best run, trained again on the validation part too.

@@ -22,6 +22,7 @@ using Json = nlohmann::ordered_json;
 Json json_of(const SweptRun& run) {
   Json json = {{"id", run.id}};
   for (const auto& [key, value] : run.setting) json["set"][key] = value;
+  if (!run.warnings.empty()) json["warnings"] = run.warnings;
   if (!run.error.empty()) {
     json["error"] = run.error;
     return json;
@@ -37,6 +38,7 @@ Json json_of(const SweptRun& run) {
 /// Reads what `json_of` gives, but for the setting; nothing of other JSON.
 std::optional<SweptRun> run_of(const Json& json) try {
   SweptRun run;
+  if (json.contains("warnings")) run.warnings = json.at("warnings").get<std::vector<std::string>>();
   if (json.contains("error")) {
     run.error = json.at("error").get<std::string>();
     return run;

@@ -1,6 +1,7 @@
 // The file of a sweep's results.
 #include "apps/jobs/sweep/sweep_results.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "embertable/errors.h"
@@ -17,7 +18,8 @@ TEST(SweepResults, GiveARunWhatItsIdHas) {
                           .measures = {{"auc", 0.75}},
                           .epoch = 3,
                           .seconds = 0.5,
-                          .digest = "d"});
+                          .digest = "d",
+                          .warnings = {"a row", "a table"}});
   SweptRun known{.number = 7, .setting = {{"seed", "1e0"}}, .id = "a"}, other{.id = "b"};
   const SweepResults results(path);
   EXPECT_TRUE(results.take(known));
@@ -27,6 +29,7 @@ TEST(SweepResults, GiveARunWhatItsIdHas) {
   EXPECT_EQ(known.measures.at(0).value, 0.75);
   EXPECT_EQ(known.epoch, 3);
   EXPECT_EQ(known.digest, "d");
+  EXPECT_THAT(known.warnings, testing::ElementsAre("a row", "a table"));
   EXPECT_FALSE(results.take(other));
   EXPECT_EQ(other.id, "b");
 }

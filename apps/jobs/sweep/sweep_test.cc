@@ -272,6 +272,24 @@ TEST_F(Sweep, ARunThatDivergesIsLastAndSaysWhy) {
       HasSubstr("no run of the sweep has a measure: the run diverges"));
 }
 
+TEST_F(Sweep, ARunHasTheWarningsOfItsTraining) {
+  const std::vector<std::string> keys = {"optimizer.rule='lamb','sgd'"};
+  SweepWatch watch, again;
+  run(keys, {.tests_best = false}, watch);
+  run(keys, {.resume = true, .tests_best = false}, again);
+  for (const SweepWatch* seen : {&watch, &again}) {
+    ASSERT_THAT(seen->ran_, SizeIs(2));
+    for (const SweptRun& one : seen->ran_) {
+      if (one.setting[0].second == "'sgd'") {
+        EXPECT_THAT(one.warnings, IsEmpty());
+      } else {
+        EXPECT_THAT(one.warnings, SizeIs(2));  // both tables of biases
+        EXPECT_THAT(one.warnings, testing::Each(HasSubstr("never moves a row of zeros")));
+      }
+    }
+  }
+}
+
 TEST_F(Sweep, SettingsThatAreNoJobsAreRefusedBeforeAnyIsTrained) {
   EXPECT_THAT(refusal<ValueError>("", [&] { run({"schedule.batch=24,0"}); }),
               HasSubstr("schedule.batch must be an integer from 1"));

@@ -163,7 +163,7 @@ def _tables_of(title: str, module: torch.nn.Module, engine: Any) -> list[TableSt
     require_kind(title, "module", module, torch.nn.Module, "a torch.nn.Module")
     inside = [one for one in module.modules() if isinstance(one, TableModule)]
     if isinstance(engine, Engine):
-        found = [one for one in inside if one.table_state.has(engine)]
+        found = [one for one in inside if one._table_state.has(engine)]
     elif isinstance(engine, TableModule):
         found = [engine]
     elif engine is None:
@@ -175,11 +175,11 @@ def _tables_of(title: str, module: torch.nn.Module, engine: Any) -> list[TableSt
     for one in inside:
         if not any(one is other for other in found):
             if engine is not None:
-                raise ValueError(f"the model has tables that engine does not name, {one.table_state.name}: name all, or give None")
+                raise ValueError(f"the model has tables that engine does not name, {one._table_state.name}: name all, or give None")
             found.append(one)
     if not found:
         raise ValueError("the model has no tables of embertable.torch: use torch.save")
-    return [one.table_state for one in found]
+    return [one._table_state for one in found]
 
 
 def _require_none_waiting(tables: Sequence[TableState]) -> None:

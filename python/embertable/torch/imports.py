@@ -30,7 +30,7 @@ def import_state(module: TableModule, weights: Any, optimizer: Any = None) -> li
     a state_dict of a fused optimizer of torchrec. All is checked before the first row changes.
     """
     require_kind("import_state", "module", module, TableModule, "a module of embertable.torch")
-    tables = module.table_state
+    tables = module._table_state
     engine, name = tables.engine, tables.name
     parameters: dict[str, Any] = {}
     keys: dict[str, str] = {}

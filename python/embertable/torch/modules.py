@@ -83,7 +83,7 @@ class TableModule(torch.nn.Module):
                             any_of=lambda mine: ranks.any_of(mine, processes), inner=(_TORCH,))
         settle = _settling(weakref.ref(self))
         self._optimizer = TableOptimizer(rates, self._steps, processes, settle)
-        self.table_state = TableState(self._key, self._tables, self._steps, self._optimizer, processes, settle)
+        self._table_state = TableState(self._key, self._tables, self._steps, self._optimizer, processes, settle)
         self._reader = Reader(name, [feature.what for feature in features], [feature.padding for feature in features])
         self._probe = torch.zeros(1, dtype=torch.float32, device="cpu", requires_grad=True)
         self._place = torch.empty(0, device="cpu")
@@ -101,7 +101,7 @@ class TableModule(torch.nn.Module):
     @property
     def engine(self) -> Engine:
         """The engine behind, once gradients on their way were applied. Those that `step_with` holds back are not."""
-        return self.table_state.engine
+        return self._table_state.engine
 
     @property
     def optimizer(self) -> TableOptimizer:
@@ -137,7 +137,7 @@ class TableModule(torch.nn.Module):
 
     def keep_tables_in(self, run: str | os.PathLike[str] | None) -> None:
         """From now on state_dict() commits the tables to this run directory, and has a reference instead of rows."""
-        self.table_state.keep_in(run)
+        self._table_state.keep_in(run)
 
     def extra_repr(self) -> str:
         tables = ", ".join(f"{name}: {t.vocabulary_size} x {t.dim} {t.combiner}" for name, t in self._tables.items())
@@ -164,13 +164,13 @@ class TableModule(torch.nn.Module):
 
     def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
         super()._save_to_state_dict(destination, prefix, keep_vars)
-        self.table_state.save_to(destination, prefix)
+        self._table_state.save_to(destination, prefix)
 
     def _load_from_state_dict(self, state_dict: Any, prefix: str, local_metadata: Any, strict: bool, missing_keys: list[str],
                               unexpected_keys: list[str], error_msgs: list[str]) -> None:
         unknown: list[str] = []  # to torch, which knows what a subclass adds
         super()._load_from_state_dict(state_dict, prefix, local_metadata, strict, missing_keys, unknown, error_msgs)
-        self.table_state.load_from(state_dict, prefix, unknown, missing_keys, unexpected_keys, error_msgs, whole=self._whole)
+        self._table_state.load_from(state_dict, prefix, unknown, missing_keys, unexpected_keys, error_msgs, whole=self._whole)
 
     def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False) -> Any:
         """As torch's; strict, a state that lacks something of this module or has more changes no table."""

@@ -133,23 +133,32 @@ Partitioner partitioner_of(nb::handle given) {
   };
 }
 
+/// Returns a whole initial value. Throws ValueError unless it has the asked dtype, and the asked
+/// shape as far as that is known.
+Tensor whole_value(nb::handle value, const Shape& asked, std::optional<DType> dtype) {
+  Tensor whole =
+      dtype ? tensor_of(value, *dtype, "initial_value") : tensor_of(value, "initial_value");
+  const auto fits = [](std::int64_t one, std::int64_t of_value) {
+    return one == Shape::kUnknown || one == of_value;
+  };
+  if (asked.has_rank() && !std::ranges::equal(asked.dims(), whole.shape().dims(), fits))
+    throw ValueError("initial_value: shape " + whole.shape().to_string() +
+                     " does not fit the given shape, " + asked.to_string());
+  if (dtype && whole.dtype() != *dtype)
+    throw ValueError("initial_value must be " + std::string(to_string(*dtype)) + ", got " +
+                     std::string(to_string(whole.dtype())));
+  return whole;
+}
+
 InitialValue initial_value_of(nb::handle value, nb::handle dims, nb::handle dtype,
                               nb::handle seed) {
   if (const InitialValue* given = nullptr; nb::try_cast(value, given) && given) return *given;
   if (const PythonInitializer* given = nullptr; nb::try_cast(value, given) && given)
     return InitialValue::of(given->value, shape(dims, "shape"), seed_of(seed));
-  if (!PyCallable_Check(value.ptr())) {
-    Tensor whole = dtype.is_none() ? tensor_of(value, "initial_value")
-                                   : tensor_of(value, dtype_of(dtype), "initial_value");
-    const Shape asked = shape(dims, "shape");
-    const auto fits = [](std::int64_t one, std::int64_t of_value) {
-      return one == Shape::kUnknown || one == of_value;
-    };
-    if (asked.has_rank() && !std::ranges::equal(asked.dims(), whole.shape().dims(), fits))
-      throw ValueError("initial_value: shape " + whole.shape().to_string() +
-                       " does not fit the given shape, " + asked.to_string());
-    return whole;
-  }
+  const Shape asked = shape(dims, "shape");
+  std::optional<DType> of;
+  if (!dtype.is_none()) of = dtype_of(dtype);
+  if (!PyCallable_Check(value.ptr())) return whole_value(value, asked, of);
   const CallbackPtr callback = make_callback(value, "initial_value");
   const auto fits = [&](const nb::tuple& arguments) {
     return can_be_called(value, arguments, nb::dict());
@@ -157,10 +166,11 @@ InitialValue initial_value_of(nb::handle value, nb::handle dims, nb::handle dtyp
   const bool only_whole =
       fits(nb::tuple()).value_or(false) && !fits(nb::make_tuple(0)).value_or(true);
   if (dims.is_none() || only_whole)
-    return InitialValue::whole([callback] { return tensor_of((*callback)(), "initial_value"); });
-  const DType of = dtype.is_none() ? DType::kFloat32 : dtype_of(dtype);
-  return InitialValue::parts(shape(dims, "shape"), of, [callback, of](const VariablePart& part) {
-    return tensor_of((*callback)(nb::cast(part)), of, "initial_value");
+    return InitialValue::whole(
+        [callback, asked, of] { return whole_value((*callback)(), asked, of); });
+  const DType element = of.value_or(DType::kFloat32);
+  return InitialValue::parts(asked, element, [callback, element](const VariablePart& part) {
+    return tensor_of((*callback)(nb::cast(part)), element, "initial_value");
   });
 }
 
@@ -231,7 +241,7 @@ parts of each axis; None: variables stay whole. Raises ValueError, TypeError.
 
 initial_value: an array; an Initializer, with a shape; function(), called once for the whole; with a shape
 also function(VariablePart), called for each block; or a saved_value. name: parts are "<name>/part_<i>".
-shape, dtype: of what a function or an Initializer gives; an array must fit. seed: of an Initializer. colocate_with: a storage
+shape, dtype: of the variable; an array, or what function() gives, must have them. seed: of an Initializer. colocate_with: a storage
 node that has it whole. Raises ValueError, TypeError for what does not fit.
 
 >>> creator = embertable.VariableCreator(2, embertable.FixedShardsPartitioner(2))
