@@ -14,6 +14,8 @@
 //
 // EMBERTABLE_LEVEL is 0, 1 or 2, as in SimdLevel. Where EMBERTABLE_WITHOUT_AVX512 is defined, as
 // for code that only this machine runs and that has no such instructions, `avx512` names `avx2`.
+// Where EMBERTABLE_SCALAR_ALONE is, as for a test to which levels make no difference, both name
+// `scalar`.
 
 #include <immintrin.h>
 
@@ -53,6 +55,13 @@ namespace {
 #undef EMBERTABLE_LEVEL
 }  // namespace
 }  // namespace embertable::scalar
+
+#if defined(EMBERTABLE_SCALAR_ALONE)
+namespace embertable {
+namespace avx2 = scalar;
+namespace avx512 = scalar;
+}  // namespace embertable
+#else
 
 #if defined(__clang__)
 #pragma clang attribute push(__attribute__((target("avx2,bmi,bmi2,popcnt"))), apply_to = function)
@@ -104,6 +113,8 @@ namespace {
 #else
 #pragma GCC pop_options
 #endif
+#endif
+
 #endif
 
 #if !defined(__clang__)
