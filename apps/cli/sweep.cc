@@ -84,7 +84,8 @@ void add_sweep(CLI::App& app, Invocation& invocation) {
   CLI::Option* resume =
       command->add_flag("--resume", options.resume,
                         "take the results that --out has, and go on; keys and values may be more");
-  command->add_flag("--overwrite", options.overwrite, "remove the sweep in --out first")
+  command
+      ->add_flag("--overwrite", options.overwrite, "remove the sweep in --out before the first run")
       ->excludes(resume);
   command
       ->add_option("--jobs", options.runs_at_once,

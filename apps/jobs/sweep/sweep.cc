@@ -1,12 +1,15 @@
 #include "apps/jobs/sweep/sweep.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <chrono>
 #include <cmath>
 #include <condition_variable>
+#include <cstring>
 #include <deque>
 #include <exception>
 #include <map>
@@ -39,18 +42,40 @@ double dims_of(const Job& job) {
   return sum;
 }
 
+/// Throws ValueError if a setting changes the metric by which runs are ranked.
+void check_metric(const Job& job, const SweepSetting& setting, const Job& first) {
+  if (job.metrics.front() == first.metrics.front()) return;
+  std::string text;
+  for (const auto& [key, value] : setting)
+    text += fmt::format("{}{}={}", text.empty() ? "" : ", ", key, value);
+  throw ValueError(
+      fmt::format("the first metric, by which runs are ranked, must be {} in all settings as in "
+                  "the first, got {} in {}; metrics of the job may set it for all",
+                  first.metrics.front(), job.metrics.front(), text));
+}
+
+/// Returns the paths of a job's data files.
+std::vector<std::string> data_paths(const Job& job, const SweepOptions& options) {
+  const fs::path root =
+      fs::absolute(options.data_root.empty() ? data_folder(job) : options.data_root)
+          .lexically_normal();
+  std::vector<std::string> paths;
+  for (const std::string& file : job.files) paths.push_back((root / file).string());
+  return paths;
+}
+
+/// Throws IoError naming the first data file of a job that cannot be read.
+void check_data_files(const Job& job, const SweepOptions& options) {
+  for (const std::string& path : data_paths(job, options)) {
+    if (::access(path.c_str(), R_OK) != 0)
+      throw IoError(fmt::format("'{}': cannot open: {}", path, std::strerror(errno)));
+  }
+}
+
 /// Names a run by all that its result depends on.
 std::string id_of(const Job& job, const SweepOptions& options) {
-  std::string stamp = options.data_stamp;
-  if (stamp.empty()) {
-    const std::string root =
-        fs::absolute(options.data_root.empty() ? data_folder(job) : options.data_root)
-            .lexically_normal()
-            .string();
-    std::vector<std::string> paths;
-    for (const std::string& file : job.files) paths.push_back((fs::path(root) / file).string());
-    stamp = file_stamps(paths);
-  }
+  const std::string stamp =
+      options.data_stamp.empty() ? file_stamps(data_paths(job, options)) : options.data_stamp;
   std::string text = fmt::format("{}\nskip_bad {}\nnumerics {}\n", stamp, options.skip_bad.text(),
                                  kNumericsVersion);
   for (const auto& [key, value] : job.settings) text += fmt::format("{} = {}\n", key, value);
@@ -119,11 +144,15 @@ class Sweep {
       Job job = job_with(changes_of(setting, false));
       const std::string id = id_of(job, options);
       if (!ids.insert(id).second) continue;
+      if (!jobs_.empty()) check_metric(job, setting, jobs_.front());
+      check_data_files(job, options);
       jobs_.push_back(std::move(job));
       runs_.push_back({.number = std::ssize(runs_) + 1, .setting = setting, .id = id});
-      results_.take(runs_.back()) ? void(finished_.push_back(std::ssize(runs_) - 1))
-                                  : waiting_.push_back(std::ssize(runs_) - 1);
+      const bool is_done = !options.overwrite && results_.take(runs_.back());
+      is_done ? finished_.push_back(std::ssize(runs_) - 1)
+              : waiting_.push_back(std::ssize(runs_) - 1);
     }
+    if (options.overwrite) directory_.clear();
   }
 
   SweepReport run() {

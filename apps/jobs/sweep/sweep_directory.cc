@@ -16,7 +16,7 @@ constexpr const char* kRuns = "runs";
 constexpr const char* kBest = "best";
 constexpr const char* kCache = "data.cache";
 
-/// Holds the directory; empties it of a sweep that is to be overwritten.
+/// Holds the directory of a sweep.
 CheckpointRun open_directory(const SweepOptions& options) {
   if (options.out.empty()) throw ValueError("out must be a directory for the sweep, got none");
   if (options.resume && options.overwrite)
@@ -39,8 +39,6 @@ CheckpointRun open_directory(const SweepOptions& options) {
                       "--resume goes on with it, --overwrite removes it",
                       out.string()));
   }
-  if (options.overwrite)
-    for (const char* const name : {kResults, kRuns, kBest, kCache}) fs::remove_all(out / name);
   return held;
 }
 
@@ -48,6 +46,10 @@ CheckpointRun open_directory(const SweepOptions& options) {
 
 SweepDirectory::SweepDirectory(const SweepOptions& options)
     : held_(open_directory(options)), out_(options.out) {}
+
+void SweepDirectory::clear() const {
+  for (const char* const name : {kResults, kRuns, kBest, kCache}) fs::remove_all(out_ / name);
+}
 
 fs::path SweepDirectory::results() const { return out_ / kResults; }
 fs::path SweepDirectory::cache() const { return out_ / kCache; }

@@ -16,6 +16,9 @@ class SweepDirectory {
   /// there, IoError.
   explicit SweepDirectory(const SweepOptions& options);
 
+  /// Removes the sweep that the directory holds.
+  void clear() const;
+
   std::filesystem::path results() const;  ///< a line for each finished run
   std::filesystem::path cache() const;    ///< data that the runs share
   std::filesystem::path best() const;     ///< directory of the best run

@@ -299,6 +299,36 @@ TEST_F(Sweep, SettingsThatAreNoJobsAreRefusedBeforeAnyIsTrained) {
               HasSubstr("or that of a sweep, got 'sweep' with 'other.txt'"));
 }
 
+TEST_F(Sweep, RunsAreRankedByOneMetric) {
+  EXPECT_EQ(refusal<ValueError>("",
+                                [&] {
+                                  run({"seed=1,2", R"(metrics=["rmse","mae"],["mae"])"});
+                                }),
+            "the first metric, by which runs are ranked, must be rmse in all settings as in the "
+            "first, got mae in seed=1, metrics=[\"mae\"]; metrics of the job may set it for all");
+  EXPECT_FALSE(fs::exists(files_.path("sweep/runs.jsonl")));
+  EXPECT_THAT(run({R"(metrics=["rmse","mae"],["rmse"])"}).runs, SizeIs(2));
+}
+
+TEST_F(Sweep, ASweepIsOverwrittenOnceTheNewOneCanStart) {
+  run({"seed=1,2"});
+  const auto keeps = [&](const std::vector<std::string>& keys) {
+    EXPECT_ANY_THROW(run(keys, {.overwrite = true}));
+    SweepWatch watch;
+    run({"seed=1,2"}, {.resume = true}, watch);
+    return watch.finished == 2 && fs::exists(files_.path("sweep/best"));
+  };
+  EXPECT_TRUE(keeps({"schedule.batch=24,0"}));
+  EXPECT_TRUE(keeps({"data.file='ratings.csv.gz','none.csv'"}));
+  EXPECT_EQ(
+      refusal<IoError>(files_.path(), [&] { run({"data.file='none.csv'"}, {.overwrite = true}); }),
+      "'none.csv': cannot open: No such file or directory");
+  SweepWatch watch;
+  run({"seed=2,3"}, {.overwrite = true, .tests_best = false}, watch);
+  EXPECT_EQ(watch.finished, 0);
+  EXPECT_FALSE(fs::exists(files_.path("sweep/best")));
+}
+
 TEST_F(Sweep, WhereAThreadCannotBeStartedTheResultsSoFarStay) {
   struct NoneAfterTwoRuns final : SweepWatch {
     void ran(const SweptRun& run) override {
