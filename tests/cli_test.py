@@ -6,6 +6,7 @@ Usage: cli_test.py EMBERTABLE
 import json
 import pathlib
 import shlex
+import shutil
 import signal
 import struct
 import subprocess
@@ -97,6 +98,27 @@ class CommandLine(unittest.TestCase):
         self.assertEqual(sorted(path.name for path in self.saved.glob("step_*")),
                          [f"step_{step:012}" for step in steps[-2:]])
         self.assertEqual(call("digest", self.saved)[1].strip(), self.done["digest"])
+
+    def test_a_newest_step_that_cannot_be_opened_is_told_of(self):
+        shutil.copytree(self.saved, self.out())
+        older, newest = sorted(self.out().glob("step_*"))
+        with (newest / "manifest.json").open("r+b") as file:
+            file.truncate(100)
+        rows = self.folder / "rows.csv"
+        rows.write_text("user,item\n7,7\n")
+        (said,) = json.loads(call("inspect", self.out(), "--json")[1])["skipped"]
+        for words in (["digest", self.out()], ["lookup", self.out(), "--table", "user", "--row", "0"],
+                      ["neighbors", self.out(), "--table", "user", "--row", "0"], ["eval", self.out()],
+                      ["predict", self.out(), rows],
+                      ["export", self.out(), "--format", "npy", "--out", self.folder / "arrays"]):
+            code, out, err = call(*words, "--json")
+            self.assertEqual(code, 0, err)
+            self.assertEqual(err.splitlines()[0], f"embertable: takes an older step; skipped: {said}")
+            if words[0] in ("digest", "eval"):
+                self.assertEqual(json.loads(out)["skipped"], [said])
+            if words[0] == "predict":
+                self.assertEqual(json.loads(err.splitlines()[-1])["skipped"], [said])
+            self.assertEqual(call(words[0], older, *words[2:])[2].count("older step"), 0)
 
     def test_used_directory_asks_for_resume(self):
         code, out, err = call(*self.run_.command(self.saved)[1:])

@@ -23,6 +23,7 @@ struct EvalArguments {
 
 void print_json(const jobs::Evaluation& evaluation) {
   nlohmann::ordered_json json = {{"directory", evaluation.directory.string()},
+                                 {"skipped", evaluation.skipped},
                                  {"step", evaluation.step},
                                  {"part", to_string(evaluation.part)},
                                  {"samples", evaluation.samples}};

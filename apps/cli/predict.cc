@@ -28,6 +28,7 @@ struct PredictArguments {
 
 void print_json(const jobs::Prediction& done, std::FILE* to) {
   nlohmann::ordered_json json = {{"directory", done.directory.string()},
+                                 {"skipped", done.skipped},
                                  {"step", done.step},
                                  {"job", done.job},
                                  {"model", done.model},

@@ -23,6 +23,7 @@ Prediction predict(const std::filesystem::path& path, const PredictOptions& opti
   }
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
   return {.directory = saved.directory,
+          .skipped = saved.skipped,
           .step = saved.step,
           .job = saved.job.name,
           .model = saved.job.model_kind,

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <string>
+#include <vector>
 
 #include "apps/jobs/spec/predictor.h"
 
@@ -15,7 +16,8 @@ struct PredictOptions {
 
 /// Counts and origin of the rows that were scored.
 struct Prediction {
-  std::filesystem::path directory;  ///< directory of the step
+  std::filesystem::path directory;   ///< directory of the step
+  std::vector<std::string> skipped;  ///< why higher steps of the run were not read
   std::int64_t step = 0;
   std::string job, model;
   RowCounts counts;
