@@ -92,6 +92,9 @@ class Predict(unittest.TestCase):
             scores = [float(line["score"]) for line in lines if line["user"] == user]
             self.assertEqual(scores, sorted(scores, reverse=True))
         self.assertRegex(report, r"2 rows scored after step \d+ in .*\n  1 row with keys .* 1 of 'user'\n$")
+        _, out, _ = call("predict", self.folder / "mf", "-", "--json", "--k", 1, given="user\n03\n")
+        (line,) = map(json.loads, out.splitlines())
+        self.assertEqual((line["user"], line["item"]), (3, int(lines[0]["item"])))
         best = lines[4]["item"]
         without, _ = self.predicted("mf", f"user,item\n9999,{best}\n", "--k", 4)
         self.assertEqual([line["item"] for line in without][:3], [line["item"] for line in lines[5:]])

@@ -28,6 +28,18 @@ std::string without_label(const std::string& column, const std::string& label) {
 
 }  // namespace
 
+ScoreCell key_cell(std::string_view key, bool integers) {
+  std::int64_t number = 0;
+  const char* const last = key.data() + key.size();
+  if (!integers) return key;
+  const auto parsed = std::from_chars(key.data(), last, number);
+  return parsed.ec == std::errc() && parsed.ptr == last ? ScoreCell(number) : ScoreCell(key);
+}
+
+bool has_integer_keys(const IdsSpec& ids) noexcept {
+  return ids.rules.kind == KeyKind::kInteger && !ids.rules.by_column;
+}
+
 NewRecords::NewRecords(const RecordsSpec& records, const std::map<std::string, IdMap>& ids,
                        const NewRows& rows)
     : records_(records),
@@ -81,7 +93,7 @@ void NewRecords::find_copied(const NewRows& rows) {
     copied_integers_.push_back(integer);
   };
   struct IdsField {
-    std::int64_t column;  ///< place in the file
+    std::int64_t column;  ///< its number in the file
     std::size_t place;
     bool integer;
   };
@@ -92,10 +104,9 @@ void NewRecords::find_copied(const NewRows& rows) {
     if (rows.copy_ids && spec.one_a_sample()) {
       const std::vector<std::string>& header = reader_.header();
       const std::string& name = reader_.name(place);
-      found.push_back({header.empty()
-                           ? number_of_column(name)
-                           : std::find(header.begin(), header.end(), name) - header.begin(),
-                       place, spec.rules.kind == KeyKind::kInteger && !spec.rules.by_column});
+      const auto named = std::find(header.begin(), header.end(), name);
+      found.push_back({named == header.end() ? number_of_column(name) : named - header.begin() + 1,
+                       place, has_integer_keys(spec)});
     }
     place += spec.columns.size();
   }
@@ -107,15 +118,8 @@ void NewRecords::find_copied(const NewRows& rows) {
 }
 
 ScoreCell NewRecords::copied(std::int64_t record, std::size_t column) const {
-  const std::string& text =
-      copied_[static_cast<std::size_t>(record) * copied_columns_.size() + column];
-  std::int64_t number = 0;
-  const char* const last = text.data() + text.size();
-  if (copied_integers_[column]) {
-    const auto parsed = std::from_chars(text.data(), last, number);
-    if (parsed.ec == std::errc() && parsed.ptr == last) return number;
-  }
-  return std::string_view(text);
+  return key_cell(copied_[static_cast<std::size_t>(record) * copied_columns_.size() + column],
+                  copied_integers_[column]);
 }
 
 void NewRecords::make_keys(const std::map<std::string, IdMap>& ids) {

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include "apps/jobs/data/new_records.h"
 #include "apps/jobs/spec/job.h"
 #include "embertable/errors.h"
 
@@ -158,8 +159,8 @@ void MfRecommender::give_lines(std::int64_t user, std::span<const std::int32_t> 
   std::vector<ScoreCell> cells;
   for (std::size_t place = 0; place < ranked.size() && ranked[place] >= 0; ++place) {
     const std::string key = items_.key(ranked[place]);
-    cells = {std::string_view(read_.users[user].key), static_cast<std::int64_t>(place) + 1,
-             std::string_view(key)};
+    cells = {key_cell(read_.users[user].key, has_integer_keys(user_ids_)),
+             static_cast<std::int64_t>(place) + 1, key_cell(key, has_integer_keys(item_ids_))};
     if (items_.has_names()) cells.emplace_back(items_.display_name(ranked[place]));
     cells.emplace_back(score(read_.users[user], ranked[place]));
     cells.emplace_back(std::string_view(read_.users[user].row >= 0 ? "user" : "item"));
