@@ -73,6 +73,12 @@ class Predict(unittest.TestCase):
         lines, _ = self.predicted("ctr", "1\ta3\tb1\t7\n", "--copy", "2")
         self.assertEqual((list(lines[0]), lines[0]["2"]), (["line", "2", "probability", "logit", "unseen"], "a3"))
 
+    def test_columns_of_scores_have_different_names(self):
+        for name, words in (("prediction", ["--copy", "prediction"]), ("line", ["--copy", "line"]), ("unseen", ["--copy", "3"])):
+            code, out, err = call("predict", self.folder / "mf", "-", *words, given=f"item,user,{name}\n7,3,1\n")
+            self.assertEqual((code, out), (1, ""))
+            self.assertIn(f"columns of scores must have different names, got '{name}' twice; --no-ids and --copy", err)
+
     def test_a_share_of_the_rows_may_be_broken(self):
         text = "item,user\n7,3\n7,x\n7,4\n7,5\n"
         lines, report = self.predicted("mf", text, "--skip-bad", "25%")

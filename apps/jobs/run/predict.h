@@ -30,8 +30,9 @@ struct Prediction {
 
 /// Scores new rows with a saved run. `path` is the directory of a run, whose latest step is read,
 /// or of a step; it has all that is needed, so that the run's data are not read. A score has the
-/// same bits as in a measurement of the run, whatever the threads. Throws as read_saved_run,
-/// ModelSpec::make_predictor and Predictor::next, after passing on the scores before the error.
+/// same bits as in a measurement of the run, whatever the threads. Throws ValueError if two columns
+/// of scores have one name; as read_saved_run and ModelSpec::make_predictor; as Predictor::next,
+/// after passing on the scores before the error.
 Prediction predict(const std::filesystem::path& path, const PredictOptions& options,
                    ScoreSink& sink);
 
