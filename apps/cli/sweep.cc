@@ -32,6 +32,9 @@ void sweep_with(const SweepArguments& arguments, Report& report, Invocation& inv
   const std::vector<jobs::SweepSetting> settings =
       arguments.random > 0 ? jobs::random_settings(keys, arguments.random, arguments.seed)
                            : jobs::grid_of(keys);
+  if (std::ssize(settings) < arguments.random)
+    print_message(fmt::format("--random asks for {} runs: there are {} different ones",
+                              arguments.random, settings.size()));
   Interrupt interrupt;
   jobs::SweepOptions options = arguments.options;
   options.tests_best = !arguments.no_test;

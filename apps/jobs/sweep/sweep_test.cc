@@ -105,6 +105,18 @@ TEST(RandomSettings, AreEvenOnALogarithmicScale) {
     EXPECT_THAT(std::stod(one[0].second), AllOf(testing::Ge(-1.5), testing::Le(0.5)));
 }
 
+TEST(RandomSettings, StayInANarrowRange) {
+  std::set<double> rates;
+  for (const SweepSetting& one :
+       random_settings({SweptKey::parse("rate=0.012346..0.012349")}, 50, 1))
+    rates.insert(std::stod(one[0].second));
+  EXPECT_THAT(rates, SizeIs(50));
+  EXPECT_GE(*rates.begin(), 0.012346);
+  EXPECT_LE(*rates.rbegin(), 0.012349);
+  for (const SweepSetting& one : random_settings({SweptKey::parse("x=0.10004..0.9")}, 200, 1))
+    EXPECT_GE(std::stod(one[0].second), 0.10004);
+}
+
 struct SweepWatch : SweepObserver {
   void started(const Job&, std::int64_t all, std::int64_t before) override {
     runs = all;
