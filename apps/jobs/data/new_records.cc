@@ -6,7 +6,6 @@
 #include <charconv>
 
 #include "apps/jobs/data/record_reader.h"
-#include "apps/jobs/text/column_range.h"
 #include "embertable/errors.h"
 
 namespace embertable::jobs {
@@ -45,20 +44,7 @@ NewRecords::NewRecords(const RecordsSpec& records, const std::map<std::string, I
     : records_(records),
       reader_(std::span(&rows.path, 1), records.data.file.format, columns_of(records, rows),
               rows.skip_bad.most()) {
-  for (const IdsSpec& spec : records.ids) {
-    if (!spec.rules.by_column || expand_ranges(spec.written, reader_.header()) == spec.columns)
-      continue;
-    throw NotImplemented(
-        fmt::format("'{}': ids '{}': new rows must have no column that is called as a range of "
-                    "columns is written, got [{}]",
-                    rows.path, spec.name, fmt::join(spec.written, ", ")));
-  }
-  if (!records.data.numbers.empty() &&
-      expand_ranges(records.data.written_numbers, reader_.header()) != records.data.numbers)
-    throw NotImplemented(
-        fmt::format("'{}': data.numbers: new rows must have no column that is called as a range of "
-                    "columns is written, got [{}]",
-                    rows.path, fmt::join(records.data.written_numbers, ", ")));
+  check_ranges(records, reader_.header(), rows.path);
   make_keys(ids);
   find_copied(rows);
 }

@@ -9,7 +9,6 @@
 #include "apps/jobs/data/data_set.h"
 #include "apps/jobs/data/record_reader.h"
 #include "apps/jobs/data/side_table.h"
-#include "apps/jobs/text/column_range.h"
 #include "embertable/errors.h"
 
 namespace embertable::jobs {
@@ -52,21 +51,7 @@ void read_samples(const RecordsSpec& records, const DataOptions& options, DataSe
   reader.finish();
 }
 
-/// Returns the spec with the columns that the header of the data has.
-RecordsSpec resolved(const RecordsSpec& records, const DataOptions& options) {
-  const FileSpec& file = records.data.file;
-  const auto ranges = [](const IdsSpec& ids) {
-    return !ids.joined() && (has_range(ids.written) || has_range(ids.written_buckets));
-  };
-  const bool any = std::any_of(records.ids.begin(), records.ids.end(), ranges) ||
-                   has_range(records.data.written_numbers);
-  if (!file.format.header || !any) return records;
-  return with_header(records,
-                     CsvReader(paths_in(options.root, file.paths), file.format, {}).header());
-}
-
-DataSet read_files(const RecordsSpec& job_records, const DataOptions& options) {
-  const RecordsSpec records = resolved(job_records, options);
+DataSet read_files(const RecordsSpec& records, const DataOptions& options) {
   DataSet data = make_columns(records);
   read_samples(records, options, data);
   for (std::size_t i = 0; i < records.ids.size(); ++i) {
