@@ -161,6 +161,9 @@ class Predict(unittest.TestCase):
         self.assertAlmostEqual(loss, training["logloss"], places=6)
         bare = "".join(line.split("\t", 1)[1] for line in text.splitlines(keepends=True))
         self.assertEqual(self.predicted("ctr", bare, "--no-label")[0], lines)
+        code, _, err = call("predict", self.folder / "mf", "-", "--no-label", given="user,item\n1,2\n")
+        self.assertEqual(code, 1)
+        self.assertIn("--no-label is for jobs with header = false: a header shows whether the label's column is there", err)
 
     def test_hashed_keys_are_scored_without_a_vocabulary(self):
         job = self.folder / "hashed.toml"

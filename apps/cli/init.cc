@@ -17,6 +17,7 @@
 #include <string_view>
 #include <vector>
 
+#include "apps/cli/checks.h"
 #include "apps/cli/commands.h"
 #include "apps/cli/numbers.h"
 #include "apps/cli/train_report.h"
@@ -540,7 +541,8 @@ void add_init(CLI::App& app) {
   command->add_option("--time", arguments->time,
                       "column that orders a user's events, by name or number");
   command->add_flag("--no-header", arguments->no_header, "the first line does not name columns");
-  command->add_option("--out", arguments->out, "the job file; default: beside FILE");
+  command->add_option("--out", arguments->out, "the job file; default: beside FILE")
+      ->check(not_empty());
   command->add_flag("--force", arguments->force, "replace the job file");
   command->callback([arguments] { run(*arguments); });
 }

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "apps/cli/checks.h"
 #include "apps/cli/commands.h"
 #include "apps/cli/interrupt.h"
 #include "apps/cli/sweep_report.h"
@@ -80,10 +81,12 @@ void add_sweep(CLI::App& app, Invocation& invocation) {
   command
       ->add_option("--random", arguments->random,
                    "train this number of settings, drawn by chance, instead of all")
-      ->check(CLI::PositiveNumber);
+      ->check(at_least(1));
   command->add_option("--seed", arguments->seed, "seed of what --random draws")
       ->capture_default_str();
-  command->add_option("--out", options.out, "directory of the sweep, new or empty")->required();
+  command->add_option("--out", options.out, "directory of the sweep, new or empty")
+      ->required()
+      ->check(not_empty());
   CLI::Option* resume =
       command->add_flag("--resume", options.resume,
                         "take the results that --out has, and go on; keys and values may be more");
@@ -100,8 +103,10 @@ void add_sweep(CLI::App& app, Invocation& invocation) {
                    "number of threads of all runs together; 0: one for each CPU")
       ->check(CLI::Range(0, 1024))
       ->capture_default_str();
-  command->add_option("--data", options.data_root,
-                      "folder that contains the job's files [that of JOB, or ../data beside it]");
+  command
+      ->add_option("--data", options.data_root,
+                   "folder that contains the job's files [that of JOB, or ../data beside it]")
+      ->check(not_empty());
   command
       ->add_option_function<std::string>(
           "--skip-bad",

@@ -53,8 +53,8 @@ std::vector<std::string> NewRecords::columns_of(const RecordsSpec& records, cons
   const bool header = records.data.file.format.header;
   if (!rows.has_label && header) {
     throw ValueError(
-        fmt::format("'{}' must be of a job without a header for its label's column to be said "
-                    "absent; with one that is seen",
+        fmt::format("'{}': --no-label is for jobs with header = false: a header shows whether the "
+                    "label's column is there",
                     rows.path));
   }
   std::vector<std::string> columns;

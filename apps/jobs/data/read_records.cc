@@ -43,8 +43,11 @@ void read_samples(const RecordsSpec& records, const DataOptions& options, DataSe
   RecordReader reader(records, options.skip_bad.most(), data);
   reader.read(paths_in(options.root, records.data.file.paths), false);
   if (data.part.empty()) {
-    throw ValueError(fmt::format("'{}' must have records, got none",
-                                 paths_in(options.root, records.data.file.paths)[0]));
+    const std::vector<FieldRule>& where = records.data.where;
+    throw ValueError(fmt::format("'{}' must have records{}, got none{}{}",
+                                 paths_in(options.root, records.data.file.paths)[0],
+                                 where.empty() ? "" : " that data.where accepts",
+                                 where.empty() ? "" : " by ", as_written(where)));
   }
   if (!records.split.test_paths.empty())
     reader.read(paths_in(options.root, records.split.test_paths), true);

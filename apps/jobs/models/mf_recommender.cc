@@ -30,7 +30,8 @@ std::int64_t checked_number(const NewRows& rows) {
   }
   if (!rows.has_label) {
     throw ValueError(
-        "the label's column must not be said absent where items are ranked: it is not read");
+        "--no-label is for scores of records: where items are ranked, the label's column is not "
+        "read");
   }
   return items;
 }
