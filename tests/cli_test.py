@@ -65,7 +65,7 @@ class CommandLine(unittest.TestCase):
     def test_options_stand_behind_the_command(self):
         code, out, err = call("--threads", "3", "train", "x.toml")
         self.assertEqual((code, out), (2, ""))
-        self.assertEqual(err, "embertable: what train takes must stand behind it, got '--threads' in front\n")
+        self.assertEqual(err, "embertable: the options of train must stand behind train, got '--threads' before it\n")
         self.assertIn("train has no option '--thread'; the nearest is '--threads'", call("train", "x.toml", "--thread", "3")[2])
 
     def test_an_empty_text_is_no_path(self):

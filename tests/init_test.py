@@ -70,10 +70,16 @@ class Init(unittest.TestCase):
         self.assertIn("--force replaces it", self.refused(path))
         self.init(path, "--force")
 
+    def test_a_column_that_is_called_as_a_range_is_a_number(self):
+        path = self.write("data.csv", ["label,2-3,c", *(f"{int(r) % 2},{u % 5},{i % 5}" for u, i, r in self.ratings())])
+        self.assertIn("2                      called '2-3' in the header, integers, 5 different", self.init(path, "--model", "ctr"))
+        self.assertEqual(self.job()["ids"]["field"]["columns"], [2, "c"])
+        self.trains()
+
     def test_columns_that_share_a_name_are_numbers(self):
         path = self.write("data.csv", ["id,id,rating", *(f"{u},{i},{r}" for u, i, r in self.ratings())])
         out = self.init(path, "--user", "1", "--item", "2")
-        self.assertIn("2                      one of the columns that are called 'id', integers, 30 different", out)
+        self.assertIn("2                      called 'id' in the header, integers, 30 different", out)
         self.assertEqual(self.job()["ids"], {"user": {"column": 1}, "item": {"column": 2}})
         self.trains("data.toml", "--out", self.folder / "run")
         code, out, err = self.call("predict", self.folder / "run", path)

@@ -145,7 +145,7 @@ std::string count_of(const SeenColumn& column) {
 std::string described(const SeenColumn& column) {
   std::string text = kind_of(column) + ", " + count_of(column);
   if (!column.called.empty())
-    text = fmt::format("one of the columns that are called '{}', ", column.called) + text;
+    text = fmt::format("called '{}' in the header, ", column.called) + text;
   if (column.are_numbers())
     text += fmt::format(", {} to {}", number(column.lowest), number(column.highest));
   if (column.empty > 0) text += ", " + grouped(column.empty) + " empty";

@@ -65,7 +65,7 @@ IdMap read_keys(const std::filesystem::path& path, std::int64_t rows) {
   if (!file)
     throw IoError(fmt::format("'{}': cannot open: {}", path.string(), std::strerror(errno)));
   IdMapBuilder keys(KeyKind::kString);
-  std::int64_t number = 0;  // of lines so far
+  std::int64_t number = 0;  // the number of lines so far
   const auto add = [&](const std::string& key) {
     const std::int64_t before = keys.num_keys();
     keys.add(key);
@@ -75,7 +75,7 @@ IdMap read_keys(const std::filesystem::path& path, std::int64_t rows) {
   std::int64_t empty = 0;  // lines since the last key
   for (std::string line; std::getline(file, line);) {
     ++number;
-    if (line.ends_with('\r')) line.pop_back();  // of an editor: that of a key is escaped
+    if (line.ends_with('\r')) line.pop_back();  // an editor wrote it: that of a key is escaped
     if (line.empty()) {
       ++empty;
       continue;
