@@ -91,7 +91,8 @@ void add_sweep(CLI::App& app, Invocation& invocation) {
       command->add_flag("--resume", options.resume,
                         "take the results that --out has, and go on; keys and values may be more");
   command
-      ->add_flag("--overwrite", options.overwrite, "remove the sweep in --out before the first run")
+      ->add_flag("--overwrite", options.overwrite,
+                 "remove the sweep in --out once a run of this one has read its data")
       ->excludes(resume);
   command
       ->add_option("--jobs", options.runs_at_once,

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <fstream>
+#include <set>
+#include <vector>
 
 #include "embertable/errors.h"
 
@@ -47,8 +49,15 @@ CheckpointRun open_directory(const SweepOptions& options) {
 SweepDirectory::SweepDirectory(const SweepOptions& options)
     : held_(open_directory(options)), out_(options.out) {}
 
-void SweepDirectory::clear() const {
-  for (const char* const name : {kResults, kRuns, kBest, kCache}) fs::remove_all(out_ / name);
+void SweepDirectory::clear(std::span<const SweptRun> runs) const {
+  fs::remove(results());
+  fs::remove_all(best());
+  std::set<fs::path> own;
+  for (const SweptRun& one : runs) own.insert(run(one.id));
+  std::vector<fs::path> others;
+  for (const fs::directory_entry& entry : fs::directory_iterator(out_ / kRuns))
+    if (!own.contains(entry.path())) others.push_back(entry.path());
+  for (const fs::path& other : others) fs::remove_all(other);
 }
 
 fs::path SweepDirectory::results() const { return out_ / kResults; }

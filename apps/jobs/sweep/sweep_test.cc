@@ -331,14 +331,21 @@ TEST_F(Sweep, ASweepIsOverwrittenOnceTheNewOneCanStart) {
     return watch.finished == 2 && fs::exists(files_.path("sweep/best"));
   };
   EXPECT_TRUE(keeps({"schedule.batch=24,0"}));
-  EXPECT_TRUE(keeps({"data.file='ratings.csv.gz','none.csv'"}));
+  EXPECT_TRUE(keeps({"data.label=stars", "seed=1,2"}));
   EXPECT_EQ(
       refusal<IoError>(files_.path(), [&] { run({"data.file='none.csv'"}, {.overwrite = true}); }),
       "'none.csv': cannot open: No such file or directory");
+  run({"seed=1,2"}, {.overwrite = true, .keep_runs = true});
+  EXPECT_EQ(files_in("sweep/runs"), 2);
   SweepWatch watch;
-  run({"seed=2,3"}, {.overwrite = true, .tests_best = false}, watch);
+  const SweepReport report =
+      run({"seed=2,3"}, {.overwrite = true, .keep_runs = true, .tests_best = false}, watch);
   EXPECT_EQ(watch.finished, 0);
+  EXPECT_EQ(files_in("sweep/runs"), 2);
   EXPECT_FALSE(fs::exists(files_.path("sweep/best")));
+  SweepWatch again;
+  EXPECT_EQ(run({"seed=2,3"}, {.resume = true}, again).runs[0].digest, report.runs[0].digest);
+  EXPECT_EQ(again.finished, 2);
 }
 
 TEST_F(Sweep, WhereAThreadCannotBeStartedTheResultsSoFarStay) {
