@@ -6,6 +6,7 @@ Usage: cli_test.py EMBERTABLE
 import json
 import pathlib
 import shlex
+import shutil
 import signal
 import struct
 import subprocess
@@ -61,6 +62,52 @@ class CommandLine(unittest.TestCase):
         self.assertEqual((code, out), (2, ""))
         self.assertRegex(err, r"^embertable: the command must be one of init, train, .*got \"trian\"; the nearest is 'train'$")
 
+    def test_options_stand_behind_the_command(self):
+        code, out, err = call("--threads", "3", "train", "x.toml")
+        self.assertEqual((code, out), (2, ""))
+        self.assertEqual(err, "embertable: the options of train must stand behind train, got '--threads' before it\n")
+        self.assertIn("train has no option '--thread'; the nearest is '--threads'", call("train", "x.toml", "--thread", "3")[2])
+
+    def test_an_empty_text_is_no_path(self):
+        """As "$OUT" is where the shell has no such variable."""
+        for words in (["train", self.run_.job, "--out", ""], ["train", self.run_.job, "--csv", ""],
+                      ["train", self.run_.job, "--tensorboard", ""], ["train", self.run_.job, "--data", ""],
+                      ["sweep", self.run_.job, "--grid", "seed=1,2", "--out", ""],
+                      ["export", self.saved, "--format", "npy", "--out", ""],
+                      ["import", self.folder, "--format", "npy", "--out", ""], ["eval", self.saved, "--data", ""],
+                      ["predict", self.saved, "-", "--output", ""], ["init", self.folder / "ratings.csv", "--out", ""]):
+            code, out, err = call(*words)
+            self.assertEqual((code, out), (2, ""), words)
+            self.assertRegex(err, r"^--\w+: must not be empty\n")
+
+    def test_numbers_out_of_range_are_told_their_range(self):
+        for words, said in ((["neighbors", self.saved, "--table", "item", "--row", "1", "--k", "0"],
+                             "--k: must be a whole number of at least 1, got '0'"),
+                            (["sweep", self.run_.job, "--grid", "seed=1,2", "--out", "x", "--random", "2.5"],
+                             "--random: must be a whole number of at least 1, got '2.5'"),
+                            (["export", self.saved, "--format", "tf", "--out", "x", "--shards", "-1"],
+                             "--shards: must be a whole number of at least 0, got '-1'"),
+                            (["import", self.saved, "--format", "tf", "--out", "x", "--step", "-1"],
+                             "--step: must be a whole number of at least 0, got '-1'"),
+                            (["train", self.run_.job, "--deadline", "0"], "--deadline: must be a number above 0, got '0'")):
+            code, _, err = call(*words)
+            self.assertEqual(code, 2)
+            self.assertEqual(err.splitlines()[0], said)
+
+    def test_what_a_run_proposes_works(self):
+        words = ["train", self.run_.job, "--data", self.folder, "--set", "schedule.epochs=1", "--out"]
+        code, out, _ = call(*words, self.out())
+        self.assertEqual([line.split()[1] for line in out.split("next:\n")[1].splitlines()], ["predict", "predict", "neighbors"])
+        narrow = self.folder / "narrow.toml"
+        narrow.write_text(self.run_.job.read_text().replace("dim = 16", "dim = 1"))
+        code, out, _ = call("train", narrow, *words[2:], self.folder / "narrow")
+        self.assertEqual([line.split()[1] for line in out.split("next:\n")[1].splitlines()], ["predict", "predict"])
+        hashed = self.folder / "hashed.toml"
+        hashed.write_text('[data]\nfile = "ratings.csv"\nlabel = "rating"\nrange = [1, 5]\n[ids]\nuser.column = "user"\n'
+                          'item = { column = "item", hash = 50 }\n[model]\nkind = "mf"\n')
+        code, out, _ = call("train", hashed, *words[2:], self.folder / "hashed")
+        self.assertEqual([line.split()[1] for line in out.split("next:\n")[1].splitlines()], ["predict"])
+
     def test_output_that_cannot_be_written_is_an_error(self):
         with open("/dev/full", "w") as full:
             for words in [["--help"], ["digest", self.saved], ["verify", self.saved, "--json"]]:
@@ -97,6 +144,27 @@ class CommandLine(unittest.TestCase):
         self.assertEqual(sorted(path.name for path in self.saved.glob("step_*")),
                          [f"step_{step:012}" for step in steps[-2:]])
         self.assertEqual(call("digest", self.saved)[1].strip(), self.done["digest"])
+
+    def test_a_newest_step_that_cannot_be_opened_is_told_of(self):
+        shutil.copytree(self.saved, self.out())
+        older, newest = sorted(self.out().glob("step_*"))
+        with (newest / "manifest.json").open("r+b") as file:
+            file.truncate(100)
+        rows = self.folder / "rows.csv"
+        rows.write_text("user,item\n7,7\n")
+        (said,) = json.loads(call("inspect", self.out(), "--json")[1])["skipped"]
+        for words in (["digest", self.out()], ["lookup", self.out(), "--table", "user", "--row", "0"],
+                      ["neighbors", self.out(), "--table", "user", "--row", "0"], ["eval", self.out()],
+                      ["predict", self.out(), rows],
+                      ["export", self.out(), "--format", "npy", "--out", self.folder / "arrays"]):
+            code, out, err = call(*words, "--json")
+            self.assertEqual(code, 0, err)
+            self.assertEqual(err.splitlines()[0], f"embertable: takes an older step; skipped: {said}")
+            if words[0] in ("digest", "eval"):
+                self.assertEqual(json.loads(out)["skipped"], [said])
+            if words[0] == "predict":
+                self.assertEqual(json.loads(err.splitlines()[-1])["skipped"], [said])
+            self.assertEqual(call(words[0], older, *words[2:])[2].count("older step"), 0)
 
     def test_used_directory_asks_for_resume(self):
         code, out, err = call(*self.run_.command(self.saved)[1:])

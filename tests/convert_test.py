@@ -104,7 +104,8 @@ class Convert(unittest.TestCase):
                          {"user.npy", "item.npy", "tag.npy"})
 
     def test_neighbors_of_a_checkpoint_without_a_job(self):
-        lines("import", self.folder / "arrays", "--format", "npy", "--out", self.out())
+        shutil.copytree(self.folder / "arrays", self.out("arrays"), ignore=shutil.ignore_patterns("*.keys.txt"))
+        lines("import", self.out("arrays"), "--format", "npy", "--out", self.out())
         of, *near = lines("neighbors", self.out(), "--table", "item", "--row", 3, "--k", 4)
         self.assertEqual(of, {"table": "item", "row": 3})
         self.assertEqual([sorted(one) for one in near], [["cosine", "row"]] * 4)
@@ -156,6 +157,38 @@ class Convert(unittest.TestCase):
         shown = lines("inspect", self.out())[0]
         self.assertEqual([table["name"] for table in shown["tables"]], ["item", "tag", "user"])
         self.assertEqual([v["name"] for v in shown["tables"][2]["variables"]], ["user", "user/accumulators"])
+
+    def test_keys_go_through_npy_and_back(self):
+        lines("import", self.folder / "arrays", "--format", "npy", "--out", self.out())
+        keys = self.keys["item.keys.txt"].decode().split("\n")
+        (row,) = lines("lookup", self.out(), "--table", "item", "--key", keys[40])
+        self.assertEqual((row["row"], row["key"]), (40, keys[40]))
+        of, *near = lines("neighbors", self.out(), "--table", "item", "--key", keys[3], "--k", 4)
+        self.assertEqual(of, {"table": "item", "row": 3, "key": keys[3]})
+        self.assertEqual([one["key"] for one in near], [keys[one["row"]] for one in near])
+        self.npy_of(self.out())
+        self.assertEqual({name: data for name, data in contents(self.out("npy")).items() if name in self.keys}, self.keys)
+        lines("import", self.folder / "arrays" / "user.npy", "--format", "npy", "--table", "person=user.npy",
+              "--out", self.out("person"))
+        (row,) = lines("lookup", self.out("person"), "--table", "person", "--row", 7)
+        self.assertEqual(row["key"], self.keys["user.keys.txt"].decode().split("\n")[7])
+        shutil.copytree(self.folder / "arrays", self.out("bad"))
+        (self.out("bad") / "item.keys.txt").write_text("1\n2\n")
+        code, _, err = call("import", self.out("bad"), "--format", "npy", "--out", self.out("none"))
+        self.assertEqual(code, 1)
+        self.assertIn("item.keys.txt:2: there must be a line for each of 120 rows, got 2", err)
+        self.assertFalse(self.out("none").exists())
+
+    def test_an_export_leaves_no_slots_and_keys_of_an_earlier_one(self):
+        lines("export", self.saved, "--format", "npy", "--slots", "--out", self.out())
+        for name in "other.Saccumulators.npy", "other.keys.txt", "user.txt":
+            (self.out() / name).write_text("mine")
+        shutil.copytree(self.folder / "arrays", self.out("bare"), ignore=shutil.ignore_patterns("*.keys.txt"))
+        lines("import", self.out("bare"), "--format", "npy", "--out", self.out("keyless"))
+        lines("export", self.out("keyless"), "--format", "npy", "--table", "user", "--out", self.out())
+        self.assertEqual(set(contents(self.out())), {
+            "user.npy", "item.npy", "item.Saccumulators.npy", "item.keys.txt", "tag.npy", "tag.Saccumulators.npy",
+            "tag.keys.txt", "other.Saccumulators.npy", "other.keys.txt", "user.txt"})
 
     def test_through_a_tensor_bundle_and_back(self):
         for shards in (0, 3, 7, 1000):

@@ -70,6 +70,48 @@ class Init(unittest.TestCase):
         self.assertIn("--force replaces it", self.refused(path))
         self.init(path, "--force")
 
+    def test_a_column_that_is_called_as_a_range_is_a_number(self):
+        path = self.write("data.csv", ["label,2-3,c", *(f"{int(r) % 2},{u % 5},{i % 5}" for u, i, r in self.ratings())])
+        self.assertIn("2                      called '2-3' in the header, integers, 5 different", self.init(path, "--model", "ctr"))
+        self.assertEqual(self.job()["ids"]["field"]["columns"], [2, "c"])
+        self.trains()
+
+    def test_columns_that_share_a_name_are_numbers(self):
+        path = self.write("data.csv", ["id,id,rating", *(f"{u},{i},{r}" for u, i, r in self.ratings())])
+        out = self.init(path, "--user", "1", "--item", "2")
+        self.assertIn("2                      called 'id' in the header, integers, 30 different", out)
+        self.assertEqual(self.job()["ids"], {"user": {"column": 1}, "item": {"column": 2}})
+        self.trains("data.toml", "--out", self.folder / "run")
+        code, out, err = self.call("predict", self.folder / "run", path)
+        self.assertEqual((code, out.splitlines()[0]), (0, "line,1,2,prediction,unseen"), err)
+        self.init(self.write("data.csv", ["id,id,rating,n", *(f"{u},{i},{int(r) % 2},{u % 7}" for u, i, r in self.ratings())]),
+                  "--model", "ctr", "--label", "3", "--force")
+        self.assertEqual(self.job()["data"]["label"], "rating")
+        self.assertEqual(self.job()["ids"]["field"]["columns"], [1, 2, "n"])
+        self.trains()
+
+    def test_columns_are_given_by_name_or_number(self):
+        rows = [f"{u},{i},{r}" for u, i, r in self.ratings()]
+        path = self.write("data.csv", ["a,b,c", *rows])
+        self.init(path, "--model", "mf", "--label", "3", "--user", "1", "--item", "b")
+        self.assertEqual(self.job()["data"]["label"], "c")
+        self.assertEqual(self.job()["ids"], {"user": {"column": "a"}, "item": {"column": "b"}})
+        self.trains()
+        for words, said in [(("--label", "4", "--user", "1", "--item", "2"), f"--label must be a column of '{path}', got '4'"),
+                            (("--label", "0", "--user", "1", "--item", "2"), f"--label must be a column of '{path}', got '0'"),
+                            (("--label", "c", "--user", "1", "--item", "a"),
+                             f"--user and --item must be different columns of '{path}', got 'a' for both"),
+                            (("--label", "b", "--user", "1", "--item", "2"),
+                             f"--label and --item must be different columns of '{path}', got 'b' for both")]:
+            self.assertIn(said, self.refused(path, "--model", "mf", "--force", *words))
+
+    def test_a_name_with_an_equals_sign_is_left_out(self):
+        path = self.write("data.csv", ["a=b,c,label", *(f"{u % 5},{i % 5},{int(r) % 2}" for u, i, r in self.ratings())])
+        self.init(path, "--model", "ctr")
+        self.assertEqual(self.job()["ids"]["field"]["columns"], ["c"])
+        self.assertIn("# left out: a=b: keys of columns have no '=' in the column's name", (self.folder / "data.toml").read_text())
+        self.trains()
+
     def test_decimal_commas_are_seen(self):
         rows = [f"{u};{i};{r},{k % 10}" for k, (u, i, r) in enumerate(self.ratings())]
         path = self.write("data.csv", ["user;item;rating", *rows])

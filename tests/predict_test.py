@@ -73,6 +73,12 @@ class Predict(unittest.TestCase):
         lines, _ = self.predicted("ctr", "1\ta3\tb1\t7\n", "--copy", "2")
         self.assertEqual((list(lines[0]), lines[0]["2"]), (["line", "2", "probability", "logit", "unseen"], "a3"))
 
+    def test_columns_of_scores_have_different_names(self):
+        for name, words in (("prediction", ["--copy", "prediction"]), ("line", ["--copy", "line"]), ("unseen", ["--copy", "3"])):
+            code, out, err = call("predict", self.folder / "mf", "-", *words, given=f"item,user,{name}\n7,3,1\n")
+            self.assertEqual((code, out), (1, ""))
+            self.assertIn(f"columns of scores must have different names, got '{name}' twice; --no-ids and --copy", err)
+
     def test_a_share_of_the_rows_may_be_broken(self):
         text = "item,user\n7,3\n7,x\n7,4\n7,5\n"
         lines, report = self.predicted("mf", text, "--skip-bad", "25%")
@@ -92,6 +98,9 @@ class Predict(unittest.TestCase):
             scores = [float(line["score"]) for line in lines if line["user"] == user]
             self.assertEqual(scores, sorted(scores, reverse=True))
         self.assertRegex(report, r"2 rows scored after step \d+ in .*\n  1 row with keys .* 1 of 'user'\n$")
+        _, out, _ = call("predict", self.folder / "mf", "-", "--json", "--k", 1, given="user\n03\n")
+        (line,) = map(json.loads, out.splitlines())
+        self.assertEqual((line["user"], line["item"]), (3, int(lines[0]["item"])))
         best = lines[4]["item"]
         without, _ = self.predicted("mf", f"user,item\n9999,{best}\n", "--k", 4)
         self.assertEqual([line["item"] for line in without][:3], [line["item"] for line in lines[5:]])
@@ -152,6 +161,9 @@ class Predict(unittest.TestCase):
         self.assertAlmostEqual(loss, training["logloss"], places=6)
         bare = "".join(line.split("\t", 1)[1] for line in text.splitlines(keepends=True))
         self.assertEqual(self.predicted("ctr", bare, "--no-label")[0], lines)
+        code, _, err = call("predict", self.folder / "mf", "-", "--no-label", given="user,item\n1,2\n")
+        self.assertEqual(code, 1)
+        self.assertIn("--no-label is for jobs with header = false: a header shows whether the label's column is there", err)
 
     def test_hashed_keys_are_scored_without_a_vocabulary(self):
         job = self.folder / "hashed.toml"

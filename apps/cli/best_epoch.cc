@@ -11,10 +11,19 @@ namespace embertable::tools {
 
 std::string best_epoch_of(const std::string& run) {
   const std::optional<jobs::KeptEpoch> best = jobs::best_of_run(run);
-  if (!best) return run;
-  print_message(
-      fmt::format("takes the run's best epoch, {}: {}", best->epoch, best->step.string()));
-  return best->run.string();
+  if (best)
+    print_message(
+        fmt::format("takes the run's best epoch, {}: {}", best->epoch, best->step.string()));
+  const std::string taken = best ? best->run.string() : run;
+  say_skipped(taken);
+  return taken;
+}
+
+std::vector<std::string> say_skipped(const std::string& run) {
+  std::vector<std::string> skipped = jobs::skipped_steps(run);
+  for (const std::string& why : skipped)
+    print_message(fmt::format("takes an older step; skipped: {}", why));
+  return skipped;
 }
 
 }  // namespace embertable::tools

@@ -33,6 +33,9 @@ std::string refusal(CLI::App& app, const std::vector<std::string>& words) {
 /// Says which of the words after a command is none of its arguments.
 std::string unexpected(const CLI::App& app) {
   const CLI::App& command = *app.get_subcommands().front();
+  if (const std::vector<std::string> before = app.remaining(); !before.empty())
+    return fmt::format("the options of {0} must stand behind {0}, got '{1}' before it",
+                       command.get_name(), before.front());
   const std::string word = app.remaining(true).front();
   if (!word.starts_with('-'))
     return fmt::format("{} takes no argument '{}' besides those it has", command.get_name(), word);

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "apps/cli/checks.h"
 #include "apps/cli/commands.h"
 #include "apps/jobs/run/compare_with_plain_loop.h"
 
@@ -45,8 +46,10 @@ void add_compare(CLI::App& app) {
       "compare",
       "Time a job's training and a plain loop over the same ratings, each on one thread");
   command->add_option("JOB", arguments->job, "job file")->required();
-  command->add_option("--data", arguments->options.data_root,
-                      "folder that contains the job's files [that of JOB, or ../data beside it]");
+  command
+      ->add_option("--data", arguments->options.data_root,
+                   "folder that contains the job's files [that of JOB, or ../data beside it]")
+      ->check(not_empty());
   command->add_option("--set", arguments->changes, "KEY=VALUE: sets a key of the job")
       ->allow_extra_args(false)
       ->take_all();

@@ -5,7 +5,9 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
+#include "apps/cli/best_epoch.h"
 #include "apps/cli/commands.h"
 
 namespace embertable::tools {
@@ -17,8 +19,12 @@ struct DigestArguments {
 };
 
 void run(const DigestArguments& arguments) {
+  const std::vector<std::string> skipped = say_skipped(arguments.path);
   const std::string digest = jobs::saved_digest(arguments.path);
-  fmt::print("{}\n", arguments.json ? nlohmann::json{{"digest", digest}}.dump() : digest);
+  const nlohmann::ordered_json json = {{"digest", digest}, {"skipped", skipped}};
+  fmt::print("{}\n", arguments.json
+                         ? json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)
+                         : digest);
 }
 
 }  // namespace

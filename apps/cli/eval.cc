@@ -6,6 +6,7 @@
 #include <string>
 
 #include "apps/cli/best_epoch.h"
+#include "apps/cli/checks.h"
 #include "apps/cli/commands.h"
 #include "apps/cli/train_report.h"
 #include "apps/jobs/run/evaluate.h"
@@ -23,6 +24,7 @@ struct EvalArguments {
 
 void print_json(const jobs::Evaluation& evaluation) {
   nlohmann::ordered_json json = {{"directory", evaluation.directory.string()},
+                                 {"skipped", evaluation.skipped},
                                  {"step", evaluation.step},
                                  {"part", to_string(evaluation.part)},
                                  {"samples", evaluation.samples}};
@@ -57,8 +59,10 @@ void add_eval(CLI::App& app) {
   CLI::App* command =
       app.add_subcommand("eval", "Restore a saved run and measure it on a part of its data");
   command->add_option("DIR", arguments->path, kBestEpochIsRead)->required();
-  command->add_option("--data", arguments->data,
-                      "folder that contains the job's files; default: the one that the run read");
+  command
+      ->add_option("--data", arguments->data,
+                   "folder that contains the job's files; default: the one that the run read")
+      ->check(not_empty());
   command->add_option("--skip-bad", arguments->skip_bad,
                       "broken lines of the data to leave out, as a number or a share, 1%; default: "
                       "those of the run");

@@ -2,6 +2,7 @@
 #include <string>
 
 #include "apps/cli/best_epoch.h"
+#include "apps/cli/checks.h"
 #include "apps/cli/commands.h"
 #include "apps/cli/converted.h"
 #include "apps/cli/progress_line.h"
@@ -42,7 +43,8 @@ void add_export(CLI::App& app) {
   command
       ->add_option("--out", options.out,
                    "directory for the files; word2vec with one table: the file")
-      ->required();
+      ->required()
+      ->check(not_empty());
   command->add_option("--table", options.tables, "table to export; may be repeated; default: all")
       ->allow_extra_args(false)
       ->take_all();
@@ -53,7 +55,7 @@ void add_export(CLI::App& app) {
                    "separated by '/'; \"\": the root has the tables")
       ->capture_default_str();
   command->add_option("--shards", options.shards, "tf: slices of each table; 0: as it was saved")
-      ->check(CLI::NonNegativeNumber)
+      ->check(at_least(0))
       ->capture_default_str();
   command->add_flag("--binary", options.binary, "word2vec: write the binary form");
   command

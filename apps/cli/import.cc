@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "apps/cli/checks.h"
 #include "apps/cli/commands.h"
 #include "apps/cli/converted.h"
 #include "apps/cli/progress_line.h"
@@ -56,7 +57,8 @@ void add_import(CLI::App& app) {
       ->required();
   add_format(*command, arguments->format);
   command->add_option("--out", options.out, "directory of the run to which the step is added")
-      ->required();
+      ->required()
+      ->check(not_empty());
   command
       ->add_option(
           "--table", options.tables,
@@ -72,7 +74,7 @@ void add_import(CLI::App& app) {
       ->check(CLI::IsMember({"sum", "mean", "sqrtn"}))
       ->capture_default_str();
   command->add_option("--step", options.step, "number of the step that is saved")
-      ->check(CLI::NonNegativeNumber)
+      ->check(at_least(0))
       ->capture_default_str();
   command->add_flag("--binary", options.binary, "word2vec: read the binary form");
   command->add_flag("--json", arguments->json,

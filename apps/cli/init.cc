@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <charconv>
 #include <cmath>
 #include <cstdio>
 #include <cstring>
@@ -16,6 +17,7 @@
 #include <string_view>
 #include <vector>
 
+#include "apps/cli/checks.h"
 #include "apps/cli/commands.h"
 #include "apps/cli/numbers.h"
 #include "apps/cli/train_report.h"
@@ -142,6 +144,8 @@ std::string count_of(const SeenColumn& column) {
 
 std::string described(const SeenColumn& column) {
   std::string text = kind_of(column) + ", " + count_of(column);
+  if (!column.called.empty())
+    text = fmt::format("called '{}' in the header, ", column.called) + text;
   if (column.are_numbers())
     text += fmt::format(", {} to {}", number(column.lowest), number(column.highest));
   if (column.empty > 0) text += ", " + grouped(column.empty) + " empty";
@@ -214,25 +218,30 @@ class Draft {
   }
 
   std::string toml_column(const std::string& name) const {
-    return seen_.format.header ? toml(name) : name;
+    return seen_.format.header && column(name).called.empty() ? toml(name) : name;
   }
 
   void write(std::string_view key, const std::string& value, const std::string& why) {
     lines_ += fmt::format("{} = {} # {}\n", key, value, jobs::printable(why));
   }
 
-  void check(const char* option, const std::string& name) const {
-    if (name.empty() || std::find(names_.begin(), names_.end(), name) != names_.end()) return;
+  /// Returns the name of the column that an option gives by its name or its number.
+  std::string chosen(const char* option, const std::string& given) const {
+    if (std::find(names_.begin(), names_.end(), given) != names_.end()) return given;
+    std::size_t number = 0;
+    const char* const last = given.data() + given.size();
+    const auto parsed = std::from_chars(given.data(), last, number);
+    if (parsed.ec == std::errc() && parsed.ptr == last && number >= 1 && number <= names_.size())
+      return names_[number - 1];
     const std::vector<std::string_view> known(names_.begin(), names_.end());
     throw ValueError(fmt::format("{} must be a column of '{}', got '{}'{}", option, arguments_.file,
-                                 name, did_you_mean(name, known)));
+                                 given, did_you_mean(given, known)));
   }
 
   /// Returns the column that an option names, else the only one that is fit.
   template <class Fits>
   std::string role(const char* option, const std::string& given, const Fits& fits) const {
-    check(option, given);
-    if (!given.empty()) return given;
+    if (!given.empty()) return chosen(option, given);
     std::string found;
     for (const SeenColumn& one : seen_.columns) {
       if (!fits(one)) continue;
@@ -276,6 +285,17 @@ class Draft {
     user_ = required(user_, "--user", "Which column has the users?");
     item_ = required(item_, "--item", "Which column has the items?");
     if (model_ == "next_item") time_ = required(time_, "--time", "Which column has the times?");
+    require_different("--user", user_, "--item", item_);
+    if (model_ != "mf") return;
+    require_different("--label", label_, "--user", user_);
+    require_different("--label", label_, "--item", item_);
+  }
+
+  void require_different(const char* option, const std::string& column, const char* other,
+                         const std::string& of_other) const {
+    if (column == of_other)
+      throw ValueError(fmt::format("{} and {} must be different columns of '{}', got '{}' for both",
+                                   option, other, arguments_.file, column));
   }
 
   /// Returns the last column, or else the first, if it has two values, as labels usually do; ""
@@ -428,6 +448,10 @@ class Draft {
         left_out_.push_back(fmt::format("{}: {}", one.name, described(one)));
         continue;
       }
+      if (one.name.find('=') != std::string::npos) {
+        left_out_.push_back(one.name + ": keys of columns have no '=' in the column's name");
+        continue;
+      }
       columns.push_back(toml_column(one.name));
       const bool is_amount =
           one.are_numbers() && one.lowest >= 0 && different > 20 && !is_called_a_key(one);
@@ -510,13 +534,15 @@ void add_init(CLI::App& app) {
       ->required();
   command->add_option("--model", arguments->model, "mf, ctr, pairwise, next_item or skipgram")
       ->check(CLI::IsMember({"mf", "ctr", "pairwise", "next_item", "skipgram"}));
-  command->add_option("--label", arguments->label, "column that is predicted");
+  command->add_option("--label", arguments->label, "column that is predicted, by name or number");
   command->add_option("--positive", arguments->positive, "ctr: the label that counts as 1");
-  command->add_option("--user", arguments->user, "column of the users");
-  command->add_option("--item", arguments->item, "column of the items");
-  command->add_option("--time", arguments->time, "column that orders a user's events");
+  command->add_option("--user", arguments->user, "column of the users, by name or number");
+  command->add_option("--item", arguments->item, "column of the items, by name or number");
+  command->add_option("--time", arguments->time,
+                      "column that orders a user's events, by name or number");
   command->add_flag("--no-header", arguments->no_header, "the first line does not name columns");
-  command->add_option("--out", arguments->out, "the job file; default: beside FILE");
+  command->add_option("--out", arguments->out, "the job file; default: beside FILE")
+      ->check(not_empty());
   command->add_flag("--force", arguments->force, "replace the job file");
   command->callback([arguments] { run(*arguments); });
 }

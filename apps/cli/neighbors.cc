@@ -9,6 +9,7 @@
 #include <string>
 
 #include "apps/cli/best_epoch.h"
+#include "apps/cli/checks.h"
 #include "apps/cli/commands.h"
 #include "apps/convert/printable.h"
 
@@ -109,7 +110,7 @@ void add_neighbors(CLI::App& app) {
                     "the row's name, or a part of it that no other name contains");
   which->require_option(1);
   command->add_option("--k", arguments->count, "number of neighbours")
-      ->check(CLI::PositiveNumber)
+      ->check(at_least(1))
       ->capture_default_str();
   command->add_flag("--json", arguments->json,
                     "print one JSON object per line: the row, then its neighbours");

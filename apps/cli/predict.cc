@@ -8,6 +8,7 @@
 #include <string>
 
 #include "apps/cli/best_epoch.h"
+#include "apps/cli/checks.h"
 #include "apps/cli/commands.h"
 #include "apps/cli/numbers.h"
 #include "apps/convert/printable.h"
@@ -28,6 +29,7 @@ struct PredictArguments {
 
 void print_json(const jobs::Prediction& done, std::FILE* to) {
   nlohmann::ordered_json json = {{"directory", done.directory.string()},
+                                 {"skipped", done.skipped},
                                  {"step", done.step},
                                  {"job", done.job},
                                  {"model", done.model},
@@ -93,8 +95,10 @@ void add_predict(CLI::App& app) {
       ->add_option("FILE", rows.path,
                    "rows in the format of the job's data, plain or compressed; -: standard input")
       ->required();
-  command->add_option("--output", arguments->output,
-                      "write the scores to this CSV file instead of printing them");
+  command
+      ->add_option("--output", arguments->output,
+                   "write the scores to this CSV file instead of printing them")
+      ->check(not_empty());
   command
       ->add_option("--k", arguments->items,
                    fmt::format("number of items for each user, if the model ranks items [{}]; mf "

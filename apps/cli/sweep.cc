@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "apps/cli/checks.h"
 #include "apps/cli/commands.h"
 #include "apps/cli/interrupt.h"
 #include "apps/cli/sweep_report.h"
@@ -32,6 +33,9 @@ void sweep_with(const SweepArguments& arguments, Report& report, Invocation& inv
   const std::vector<jobs::SweepSetting> settings =
       arguments.random > 0 ? jobs::random_settings(keys, arguments.random, arguments.seed)
                            : jobs::grid_of(keys);
+  if (std::ssize(settings) < arguments.random)
+    print_message(fmt::format("--random asks for {} runs: there are {} different ones",
+                              arguments.random, settings.size()));
   Interrupt interrupt;
   jobs::SweepOptions options = arguments.options;
   options.tests_best = !arguments.no_test;
@@ -77,14 +81,18 @@ void add_sweep(CLI::App& app, Invocation& invocation) {
   command
       ->add_option("--random", arguments->random,
                    "train this number of settings, drawn by chance, instead of all")
-      ->check(CLI::PositiveNumber);
+      ->check(at_least(1));
   command->add_option("--seed", arguments->seed, "seed of what --random draws")
       ->capture_default_str();
-  command->add_option("--out", options.out, "directory of the sweep, new or empty")->required();
+  command->add_option("--out", options.out, "directory of the sweep, new or empty")
+      ->required()
+      ->check(not_empty());
   CLI::Option* resume =
       command->add_flag("--resume", options.resume,
                         "take the results that --out has, and go on; keys and values may be more");
-  command->add_flag("--overwrite", options.overwrite, "remove the sweep in --out first")
+  command
+      ->add_flag("--overwrite", options.overwrite,
+                 "remove the sweep in --out once a run of this one has read its data")
       ->excludes(resume);
   command
       ->add_option("--jobs", options.runs_at_once,
@@ -96,8 +104,10 @@ void add_sweep(CLI::App& app, Invocation& invocation) {
                    "number of threads of all runs together; 0: one for each CPU")
       ->check(CLI::Range(0, 1024))
       ->capture_default_str();
-  command->add_option("--data", options.data_root,
-                      "folder that contains the job's files [that of JOB, or ../data beside it]");
+  command
+      ->add_option("--data", options.data_root,
+                   "folder that contains the job's files [that of JOB, or ../data beside it]")
+      ->check(not_empty());
   command
       ->add_option_function<std::string>(
           "--skip-bad",

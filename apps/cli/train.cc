@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "apps/cli/checks.h"
 #include "apps/cli/commands.h"
 #include "apps/cli/exit_codes.h"
 #include "apps/cli/interrupt.h"
@@ -151,8 +152,10 @@ void run_together(TrainArguments arguments, const std::shared_ptr<Exchange>& exc
 }
 
 void add_reading(CLI::App& command, TrainArguments& arguments) {
-  command.add_option("--data", arguments.options.data_root,
-                     "folder that contains the job's files [that of JOB, or ../data beside it]");
+  command
+      .add_option("--data", arguments.options.data_root,
+                  "folder that contains the job's files [that of JOB, or ../data beside it]")
+      ->check(not_empty());
   command.add_flag("--show", arguments.show,
                    "print the job with all its defaults, and train nothing");
   command
@@ -166,8 +169,10 @@ void add_reading(CLI::App& command, TrainArguments& arguments) {
 }
 
 void add_saving(CLI::App& command, TrainArguments& arguments) {
-  CLI::Option* out = command.add_option("--out", arguments.options.out,
-                                        "save the run in this directory, new or empty");
+  CLI::Option* out = command
+                         .add_option("--out", arguments.options.out,
+                                     "save the run in this directory, new or empty")
+                         ->check(not_empty());
   CLI::Option* resume = command
                             .add_flag("--resume", arguments.options.resume,
                                       "resume the run in --out; start a new one if there is none")
@@ -219,9 +224,12 @@ void add_train(CLI::App& app, Invocation& invocation) {
                    "KEY=VALUE: sets a key of the job, as in schedule.epochs=3")
       ->allow_extra_args(false)
       ->take_all();
-  command->add_option("--csv", arguments->csv, "write a row for each epoch to this file");
-  command->add_option("--tensorboard", arguments->tensorboard,
-                      "write event files for TensorBoard to this folder");
+  command->add_option("--csv", arguments->csv, "write a row for each epoch to this file")
+      ->check(not_empty());
+  command
+      ->add_option("--tensorboard", arguments->tensorboard,
+                   "write event files for TensorBoard to this folder")
+      ->check(not_empty());
   command->add_flag("--json", arguments->json, "print one JSON object per line");
   command
       ->add_option("--exchange", arguments->exchange,
@@ -230,7 +238,7 @@ void add_train(CLI::App& app, Invocation& invocation) {
   command
       ->add_option("--deadline", arguments->deadline,
                    "of several processes: seconds without a message after which one is lost")
-      ->check(CLI::PositiveNumber)
+      ->check(above_zero())
       ->capture_default_str();
   command->callback([arguments, &invocation] {
     const std::shared_ptr<Exchange> exchange = connect(*arguments, invocation);

@@ -169,15 +169,15 @@ void TextReport::print_next() {
   std::string lines;
   if (job_.model->scores_rows())
     lines += fmt::format("  embertable predict {} FILE   # scores the rows of FILE\n", run);
-  if (job_.model_kind == "mf") {
-    lines += fmt::format(
-        "  embertable predict {} FILE --k 10   # ranks items for the users of FILE\n", run);
-  }
   const std::string name = job_.model->compared_table();
   const auto table = std::find_if(job_.tables.begin(), job_.tables.end(),
                                   [&](const jobs::TableSpec& one) { return one.name == name; });
   const std::string key = table == job_.tables.end() ? "" : first_keys_[table->ids];
-  if (!key.empty() && jobs::printable(key) == key) {
+  if (job_.model_kind == "mf" && !key.empty()) {  // hashed items are not ranked
+    lines += fmt::format(
+        "  embertable predict {} FILE --k 10   # ranks items for the users of FILE\n", run);
+  }
+  if (!key.empty() && table->dim >= 2 && jobs::printable(key) == key) {
     lines += fmt::format("  embertable neighbors {} --table {} --key{}{}\n", run, shell_word(name),
                          key[0] == '-' ? '=' : ' ', shell_word(key));
   }

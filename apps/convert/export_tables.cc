@@ -10,6 +10,7 @@
 #include <string_view>
 #include <utility>
 
+#include "apps/convert/keys_file.h"
 #include "apps/convert/npy.h"
 #include "apps/convert/row_keys.h"
 #include "apps/convert/row_words.h"
@@ -17,7 +18,6 @@
 #include "apps/convert/word2vec.h"
 #include "base/byte_watch.h"
 #include "checkpoint/id_maps.h"
-#include "checkpoint/new_file.h"
 #include "checkpoint/reader.h"
 #include "checkpoint/run_directory.h"
 #include "checkpoint/stored_rows.h"
@@ -118,7 +118,10 @@ class Exporter {
     for (const checkpoint::SavedTable& table : tables()) {
       const RowKeys keys({table.name, table.vocabulary_size, table.dim, reader_.directory()},
                          caller, id_maps);
-      if (keys.any()) write_keys(table, keys);
+      remove_earlier(table);
+      if (keys.any())
+        write_keys(keys_path(options_.out / (escape_name(table.name) + ".npy")),
+                   table.vocabulary_size, [&](std::int64_t row) { return keys.key(row); });
       for (SavedArray& array : arrays_of(table)) {
         const fs::path path = options_.out / (escape_name(array.name()) + ".npy");
         formats::write_npy(
@@ -129,25 +132,27 @@ class Exporter {
     }
   }
 
-  /// Writes a line for each row: its key, in which a backslash and the bytes that end lines are
-  /// `\\`, `\n` and `\r`. The line of a row without a key is empty.
-  void write_keys(const checkpoint::SavedTable& table, const RowKeys& keys) const {
-    constexpr std::size_t kAtOnce = 1 << 20;
-    checkpoint::NewFile file(checkpoint::local_files(),
-                             options_.out / (escape_name(table.name) + ".keys.txt"));
-    std::string lines;
-    for (std::int64_t row = 0; row < table.vocabulary_size; ++row) {
-      for (const char c : keys.key(row)) {
-        if (c == '\\' || c == '\n' || c == '\r') lines += '\\';
-        lines += c == '\n' ? 'n' : c == '\r' ? 'r' : c;
-      }
-      lines += '\n';
-      if (lines.size() < kAtOnce) continue;
-      file.write(checkpoint::bytes_of(lines));
-      lines.clear();
+  /// Removes what an earlier export left of a table: its slots and keys are not those of the rows
+  /// that are about to be written.
+  void remove_earlier(const checkpoint::SavedTable& table) const {
+    checkpoint::FileSystem& files = checkpoint::local_files();
+    const std::string own = escape_name(table.name);
+    for (const std::string& name : files.list(options_.out)) {
+      const bool is_its =
+          name == own + ".keys.txt" || (name.starts_with(own + ".S") && name.ends_with(".npy"));
+      if (is_its && !is_of_longer_name(name, own) && !files.stat(options_.out / name)->directory)
+        files.remove(options_.out / name);
     }
-    file.write(checkpoint::bytes_of(lines));
-    file.commit();
+  }
+
+  /// True for a file of another table, "a/b", whose name begins as a slot of this one, "a".
+  bool is_of_longer_name(const std::string& file, const std::string& own) const {
+    const auto& tables = reader_.manifest().tables;
+    return std::any_of(tables.begin(), tables.end(), [&](const checkpoint::SavedTable& other) {
+      const std::string name = escape_name(other.name);
+      return name.starts_with(own + ".S") &&
+             (file == name + ".npy" || file.starts_with(name + ".S"));
+    });
   }
 
   /// Returns the attributes from the root to the tables.

@@ -44,12 +44,12 @@ struct ExportOptions {
 
 /// Writes tables of a checkpoint in a format of other programs, one chunk of rows after the other,
 /// and calls `converted` for each array. Every file gets its name when it is complete. kNpy also
-/// writes the keys of tables that have some, a line for each row, to "TABLE.keys.txt". For
-/// kTensorFlow these are "ckpt-1" and the file `checkpoint`, which names it the latest. kInt8
-/// writes a step of the same number to `out`, which it must not have yet, without optimizers and
-/// slots; a row has a byte for each number, a scale and an offset. Rows of bfloat16 are written as
-/// float32, which holds them exactly, but for kInt8. Throws KeyError naming the nearest table,
-/// ValueError, IoError, DataLoss.
+/// writes the keys of tables that have some, a line for each row, to "TABLE.keys.txt", and removes
+/// slots and keys of its tables that an earlier export left there. For kTensorFlow these are
+/// "ckpt-1" and the file `checkpoint`, which names it the latest. kInt8 writes a step of the same
+/// number to `out`, which it must not have yet, without optimizers and slots; a row has a byte for
+/// each number, a scale and an offset. Rows of bfloat16 are written as float32, which holds them
+/// exactly, but for kInt8. Throws KeyError naming the nearest table, ValueError, IoError, DataLoss.
 void export_tables(const ExportOptions& options, const Converted& converted);
 
 }  // namespace embertable::jobs

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <utility>
 
+#include "apps/convert/keys_file.h"
 #include "apps/convert/npy.h"
 #include "base/did_you_mean.h"
 #include "embertable/config.h"
@@ -334,9 +335,10 @@ std::vector<FoundArray> find_npy(const fs::path& path) {
   std::vector<FoundArray> arrays;
   for (const fs::path& one : paths) {
     const auto file = std::make_shared<const formats::NpyFile>(checkpoint::local_files(), one);
-    arrays.push_back(
-        {unescape_name(one.stem().string()), "", one.filename().string(), file->shape(),
-         [file](std::int64_t first, std::span<float> out) { file->read(first, out); }});
+    arrays.push_back({unescape_name(one.stem().string()), "", one.filename().string(),
+                      file->shape(),
+                      [file](std::int64_t first, std::span<float> out) { file->read(first, out); },
+                      fs::exists(keys_path(one)) ? keys_path(one) : fs::path()});
   }
   return arrays;
 }

@@ -18,6 +18,7 @@ struct FoundArray {
   std::string source;  ///< its key or file
   std::vector<std::int64_t> shape;
   checkpoint::FillRows read;
+  std::filesystem::path keys = {};  ///< file with the keys of its rows, if there is one
 };
 
 /// Find the arrays of a tensor bundle and of .npy files. `others` receives the keys of tensors that

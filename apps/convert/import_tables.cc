@@ -2,10 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <map>
 #include <nlohmann/json.hpp>
+#include <string>
 #include <utility>
 
 #include "apps/convert/found_arrays.h"
+#include "apps/convert/keys_file.h"
 #include "apps/convert/word2vec.h"
 #include "base/byte_watch.h"
 #include "checkpoint/writer.h"
@@ -56,9 +59,16 @@ ImportReport import_arrays(const ImportOptions& options, const Converted& conver
   for (const FoundTable& table : tables)
     for (const FoundArray& array : table.arrays)
       ByteWatch::expect(bytes_of(array.shape, array.source));
+  std::map<std::string, std::string> keys;
+  for (const FoundTable& table : tables) {
+    const fs::path& file = table.arrays.front().keys;
+    if (!file.empty())
+      keys.emplace(table.saved.name, read_keys(file, table.saved.vocabulary_size).to_bytes());
+  }
   const OpenRun run(checkpoint::local_files(), options.out);
   report.step = checkpoint::save(
-      run, manifest_of(options, std::move(saved)), [&](std::int64_t index, std::int32_t) {
+      run, manifest_of(options, std::move(saved)),
+      [&](std::int64_t index, std::int32_t) {
         const FoundTable& table = tables[index];
         checkpoint::RowSource source{.rows = table.saved.vocabulary_size, .fill = {}};
         for (std::size_t i = 0; i < table.arrays.size(); ++i) {
@@ -70,7 +80,8 @@ ImportReport import_arrays(const ImportOptions& options, const Converted& conver
           converted({name, array.shape, array.source});
         }
         return source;
-      });
+      },
+      {}, keys);
   for (const FoundArray& array : arrays) report.left_out.push_back(array.source);
   return report;
 }

@@ -40,7 +40,7 @@ struct ImportReport {
 /// A tensor's name is the last part of its path, or its key if that is not a path. The array "T/s"
 /// of the same place and with the same number of rows is slot s of table T, row-wise if it has one
 /// number per row; so is an array that an optimizer of Keras keeps for the table. The words of a
-/// file become the keys of the rows, as a job has them.
+/// file, and the lines of "TABLE.keys.txt" beside an .npy file, become the keys of the rows, texts.
 ///
 /// Throws KeyError for a source that does not exist; ValueError for what cannot be a table or slot,
 /// for no table and for two of one name; StateError if the step exists; IoError, DataLoss.

@@ -64,6 +64,9 @@ nb::dict evaluate_run(const Path& run, nb::handle part, const Path& data, nb::ha
   }
   nb::dict all;
   all["directory"] = decoded(evaluation->directory.string());
+  nb::list skipped;
+  for (const std::string& why : evaluation->skipped) skipped.append(decoded(why));
+  all["skipped"] = skipped;
   all["step"] = evaluation->step;
   all["part"] = to_string(evaluation->part).c_str();
   all["samples"] = evaluation->samples;

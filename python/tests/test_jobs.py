@@ -129,7 +129,7 @@ def test_runs_are_measured_scored_and_compared_as_by_the_command(folder, expecte
     assert list(et.predict(run, rows, ids=False, copy=["rating"])) == ["line", "rating", "prediction", "unseen"]
     assert et.predict(run, rows, copy="rating")["rating"] == ["", "", ""]
     best = et.predict(run, rows, k=2)
-    assert best["user"] == ["1", "1", "999", "999"] and best["rank"].tolist() == [1, 2, 1, 2]
+    assert best["user"].tolist() == [1, 1, 999, 999] and best["item"].dtype == np.int64 and best["rank"].tolist() == [1, 2, 1, 2]
     rows.write_text("user,item,rating\n1,2,\nx,3,\n999,3,\n")
     assert len(et.predict(run, rows, skip_bad="40%")["line"]) == 2
     with pytest.raises(ValueError, match="of 3 records 1 are broken, more than 20%"):

@@ -105,6 +105,9 @@ TEST_F(DataSetTest, SaysWhatIsWrongAndWhere) {
             "ratings.csv.gz:6:8: 'rating' must be from 1 to 4, the job's data.range, got '5'");
   EXPECT_EQ(refused({"ids.user.column=usre"}),
             "'ratings.csv.gz' has no column 'usre'; the nearest is 'user'");
+  EXPECT_EQ(refused({"data.where.rating=> 5", "data.where.user=filled"}),
+            "'ratings.csv.gz' must have records that data.where accepts, got none by rating = \"> "
+            "5\", user = \"filled\"");
   files_.write("tags.csv", "item;tags\n7;a\n10;b\n7;c\n");
   EXPECT_EQ(refused(),
             "tags.csv:4:1: 'item' must be a key that stands in no other record, got '7'");

@@ -190,8 +190,10 @@ Histories read_files(const HistoriesSpec& spec, const HistoriesSplit& split,
   }
   Histories all = by_user(read, events, spec);
   if (all.events.empty()) {
-    throw ValueError(fmt::format("'{}' must have events of users with at least {}, got none",
-                                 paths_in(root, spec.files).front(), spec.min_events));
+    throw ValueError(fmt::format(
+        "'{}' must have events{} of users with at least {}, got none{}{}",
+        paths_in(root, spec.files).front(), spec.where.empty() ? "" : " that data.where accepts,",
+        spec.min_events, spec.where.empty() ? "" : " by ", as_written(spec.where)));
   }
   if (spec.users.sorted) sort_users(all);
   if (spec.items.sorted) sort_items(all);

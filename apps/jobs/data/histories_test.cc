@@ -163,6 +163,10 @@ TEST(Histories, SaysWhereWhatIsWrong) {
   EXPECT_NE(refusal_of(spec, files).find("'count' must be"), std::string::npos);
   files.write("events.csv", "basket,who,what,when,count\nb,ann,1,5,1\n");
   EXPECT_EQ(refusal_of(spec, files),
+            "'events.csv' must have events that data.where accepts, of users with at least 2, got "
+            "none by who = \"filled\", count = \"> 0\", what = \"digit first\"");
+  spec.where.clear();
+  EXPECT_EQ(refusal_of(spec, files),
             "'events.csv' must have events of users with at least 2, got none");
 }
 

@@ -1,8 +1,11 @@
 #include "apps/jobs/data/new_raters.h"
 
 #include <span>
+#include <string_view>
 #include <utility>
+#include <variant>
 
+#include "apps/jobs/data/new_records.h"
 #include "apps/jobs/keys/field_keys.h"
 #include "apps/jobs/keys/vocabulary.h"
 #include "apps/jobs/text/csv_reader.h"
@@ -14,6 +17,13 @@ namespace {
 FieldKeys saved_field_keys(const IdsSpec& ids, const std::map<std::string, IdMap>& maps,
                            std::size_t place) {
   return {ids.rules, {ids.field(ids.columns[0], place)}, {ids.columns[0]}, maps.at(ids.name)};
+}
+
+/// Returns the text of a user's key: one for all spellings of an integer.
+std::string key_text(const IdsSpec& users, std::string_view field) {
+  const ScoreCell cell = key_cell(field, has_integer_keys(users));
+  const auto* const number = std::get_if<std::int64_t>(&cell);
+  return number != nullptr ? std::to_string(*number) : std::string(field);
 }
 
 /// Returns the number that the keys of one field give the reader's record.
@@ -42,10 +52,11 @@ NewRaters read_raters(const RecordsSpec& records, const IdsSpec& users, const Id
       const std::int32_t number = number_of_field(user_keys, reader);
       const bool has_item = reader.has(1) && !reader.text(1).empty();
       const std::int32_t item = has_item ? number_of_field(item_keys, reader) : -1;
-      const std::int32_t user = seen.add(reader.text(0));
+      const std::string key = key_text(users, reader.text(0));
+      const std::int32_t user = seen.add(key);
       if (user == std::ssize(found.users)) {
         const std::int32_t row = user_keys.row(number, 0);
-        found.users.push_back({std::string(reader.text(0)), row, row >= own, {}});
+        found.users.push_back({key, row, row >= own, {}});
         found.unseen_users += number < 0 ? 1 : 0;
       }
       if (item >= 0) found.users[user].has.push_back(item_keys.row(item, 0));

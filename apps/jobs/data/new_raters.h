@@ -14,7 +14,7 @@ namespace embertable::jobs {
 
 /// A user of new records, with the items that the records give it.
 struct NewRater {
-  std::string key;                ///< spelled as in the records
+  std::string key;  ///< its text in the records; an integer is written without zeros before it
   std::int32_t row = -1;          ///< row that a run has given the user; -1: none
   bool shares_row = false;        ///< the row is that of rare keys, or hashed
   std::vector<std::int32_t> has;  ///< rows of its items, in the order of the records

@@ -6,7 +6,6 @@
 #include <charconv>
 
 #include "apps/jobs/data/record_reader.h"
-#include "apps/jobs/text/column_range.h"
 #include "embertable/errors.h"
 
 namespace embertable::jobs {
@@ -28,25 +27,24 @@ std::string without_label(const std::string& column, const std::string& label) {
 
 }  // namespace
 
+ScoreCell key_cell(std::string_view key, bool integers) {
+  std::int64_t number = 0;
+  const char* const last = key.data() + key.size();
+  if (!integers) return key;
+  const auto parsed = std::from_chars(key.data(), last, number);
+  return parsed.ec == std::errc() && parsed.ptr == last ? ScoreCell(number) : ScoreCell(key);
+}
+
+bool has_integer_keys(const IdsSpec& ids) noexcept {
+  return ids.rules.kind == KeyKind::kInteger && !ids.rules.by_column;
+}
+
 NewRecords::NewRecords(const RecordsSpec& records, const std::map<std::string, IdMap>& ids,
                        const NewRows& rows)
     : records_(records),
       reader_(std::span(&rows.path, 1), records.data.file.format, columns_of(records, rows),
               rows.skip_bad.most()) {
-  for (const IdsSpec& spec : records.ids) {
-    if (!spec.rules.by_column || expand_ranges(spec.written, reader_.header()) == spec.columns)
-      continue;
-    throw NotImplemented(
-        fmt::format("'{}': ids '{}': new rows must have no column that is called as a range of "
-                    "columns is written, got [{}]",
-                    rows.path, spec.name, fmt::join(spec.written, ", ")));
-  }
-  if (!records.data.numbers.empty() &&
-      expand_ranges(records.data.written_numbers, reader_.header()) != records.data.numbers)
-    throw NotImplemented(
-        fmt::format("'{}': data.numbers: new rows must have no column that is called as a range of "
-                    "columns is written, got [{}]",
-                    rows.path, fmt::join(records.data.written_numbers, ", ")));
+  check_ranges(records, reader_.header(), rows.path);
   make_keys(ids);
   find_copied(rows);
 }
@@ -55,8 +53,8 @@ std::vector<std::string> NewRecords::columns_of(const RecordsSpec& records, cons
   const bool header = records.data.file.format.header;
   if (!rows.has_label && header) {
     throw ValueError(
-        fmt::format("'{}' must be of a job without a header for its label's column to be said "
-                    "absent; with one that is seen",
+        fmt::format("'{}': --no-label is for jobs with header = false: a header shows whether the "
+                    "label's column is there",
                     rows.path));
   }
   std::vector<std::string> columns;
@@ -81,7 +79,7 @@ void NewRecords::find_copied(const NewRows& rows) {
     copied_integers_.push_back(integer);
   };
   struct IdsField {
-    std::int64_t column;  ///< place in the file
+    std::int64_t column;  ///< its number in the file
     std::size_t place;
     bool integer;
   };
@@ -92,10 +90,9 @@ void NewRecords::find_copied(const NewRows& rows) {
     if (rows.copy_ids && spec.one_a_sample()) {
       const std::vector<std::string>& header = reader_.header();
       const std::string& name = reader_.name(place);
-      found.push_back({header.empty()
-                           ? number_of_column(name)
-                           : std::find(header.begin(), header.end(), name) - header.begin(),
-                       place, spec.rules.kind == KeyKind::kInteger && !spec.rules.by_column});
+      const auto named = std::find(header.begin(), header.end(), name);
+      found.push_back({named == header.end() ? number_of_column(name) : named - header.begin() + 1,
+                       place, has_integer_keys(spec)});
     }
     place += spec.columns.size();
   }
@@ -107,15 +104,8 @@ void NewRecords::find_copied(const NewRows& rows) {
 }
 
 ScoreCell NewRecords::copied(std::int64_t record, std::size_t column) const {
-  const std::string& text =
-      copied_[static_cast<std::size_t>(record) * copied_columns_.size() + column];
-  std::int64_t number = 0;
-  const char* const last = text.data() + text.size();
-  if (copied_integers_[column]) {
-    const auto parsed = std::from_chars(text.data(), last, number);
-    if (parsed.ec == std::errc() && parsed.ptr == last) return number;
-  }
-  return std::string_view(text);
+  return key_cell(copied_[static_cast<std::size_t>(record) * copied_columns_.size() + column],
+                  copied_integers_[column]);
 }
 
 void NewRecords::make_keys(const std::map<std::string, IdMap>& ids) {

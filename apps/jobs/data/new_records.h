@@ -4,6 +4,7 @@
 #include <map>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "apps/jobs/data/data_set.h"
@@ -14,6 +15,13 @@
 #include "embertable/id_map.h"
 
 namespace embertable::jobs {
+
+/// Returns a key as a cell: a whole number if keys are integers and it is none of their exceptions,
+/// such as an empty one; else the text, which is borrowed.
+ScoreCell key_cell(std::string_view key, bool integers);
+
+/// Returns whether the keys of one column are whole numbers.
+bool has_integer_keys(const IdsSpec& ids) noexcept;
 
 /// Reads records whose keys have got their rows in a run. Reads only the columns of ids and
 /// numbers, and those that are asked for, so that the label and columns that split may be absent.

@@ -9,7 +9,6 @@
 #include "apps/jobs/data/data_set.h"
 #include "apps/jobs/data/record_reader.h"
 #include "apps/jobs/data/side_table.h"
-#include "apps/jobs/text/column_range.h"
 #include "embertable/errors.h"
 
 namespace embertable::jobs {
@@ -44,29 +43,18 @@ void read_samples(const RecordsSpec& records, const DataOptions& options, DataSe
   RecordReader reader(records, options.skip_bad.most(), data);
   reader.read(paths_in(options.root, records.data.file.paths), false);
   if (data.part.empty()) {
-    throw ValueError(fmt::format("'{}' must have records, got none",
-                                 paths_in(options.root, records.data.file.paths)[0]));
+    const std::vector<FieldRule>& where = records.data.where;
+    throw ValueError(fmt::format("'{}' must have records{}, got none{}{}",
+                                 paths_in(options.root, records.data.file.paths)[0],
+                                 where.empty() ? "" : " that data.where accepts",
+                                 where.empty() ? "" : " by ", as_written(where)));
   }
   if (!records.split.test_paths.empty())
     reader.read(paths_in(options.root, records.split.test_paths), true);
   reader.finish();
 }
 
-/// Returns the spec with the columns that the header of the data has.
-RecordsSpec resolved(const RecordsSpec& records, const DataOptions& options) {
-  const FileSpec& file = records.data.file;
-  const auto ranges = [](const IdsSpec& ids) {
-    return !ids.joined() && (has_range(ids.written) || has_range(ids.written_buckets));
-  };
-  const bool any = std::any_of(records.ids.begin(), records.ids.end(), ranges) ||
-                   has_range(records.data.written_numbers);
-  if (!file.format.header || !any) return records;
-  return with_header(records,
-                     CsvReader(paths_in(options.root, file.paths), file.format, {}).header());
-}
-
-DataSet read_files(const RecordsSpec& job_records, const DataOptions& options) {
-  const RecordsSpec records = resolved(job_records, options);
+DataSet read_files(const RecordsSpec& records, const DataOptions& options) {
   DataSet data = make_columns(records);
   read_samples(records, options, data);
   for (std::size_t i = 0; i < records.ids.size(); ++i) {

@@ -89,7 +89,10 @@ void RecordReader::make_keys(const CsvReader& reader) {
 
 void RecordReader::read(const std::vector<std::string>& paths, bool tests) {
   CsvReader reader(paths, records_.data.file.format, columns_, skip_bad_ - data_.left_out.total());
-  if (keys_.empty()) make_keys(reader);
+  if (keys_.empty()) {
+    check_ranges(records_, reader.header(), paths.front());
+    make_keys(reader);
+  }
   while (reader.next()) {
     try {
       if (counts(reader)) push(reader, tests);

@@ -247,30 +247,30 @@ TEST_F(RecordReaderTest, SaysWhichLabelIsUnknown) {
       "a.data:1:7: '3' must be one of the texts of data.positive and data.negative, got '50K'");
 }
 
-TEST_F(RecordReaderTest, AColumnsNameComesBeforeARange) {
+TEST_F(RecordReaderTest, AColumnThatIsCalledAsARangeIsGivenByItsNumber) {
   const std::string job = R"(
 [data]
 file = "a.csv"
 label = "y"
 range = [0, 1]
 [ids.field]
-columns = ["2-3", "x"]
 )";
-  files_.write("a.csv", "y,2-3,x,z\n0,p,q,r\n1,p,q,s\n");
-  const DataSet named = read(job);
-  EXPECT_EQ(named.columns[0].width, 2);
-  EXPECT_EQ(named.columns[0].keys.text(0), "2-3=p");
-  EXPECT_EQ(named.columns[0].keys.text(1), "x=q");
   files_.write("a.csv", "y,a,b,x\n0,p,q,r\n1,p,q,s\n");
-  const DataSet numbered = read(job);
-  EXPECT_EQ(numbered.columns[0].width, 3);
-  EXPECT_EQ(numbered.columns[0].keys.text(0), "a=p");
-  EXPECT_EQ(numbered.columns[0].keys.text(2), "x=r");
-  EXPECT_EQ(with_header(spec_of(job + "buckets = [\"2-3\"]\n"), {}).ids[0].buckets,
+  const DataSet ranged = read(job + "columns = [\"2-3\", \"x\"]\n");
+  EXPECT_EQ(ranged.columns[0].width, 3);
+  EXPECT_EQ(ranged.columns[0].keys.text(0), "a=p");
+  EXPECT_EQ(ranged.columns[0].keys.text(2), "x=r");
+  files_.write("a.csv", "y,a,2-3,x\n0,1,q,r\n1,1,q,s\n");
+  const std::string rule =
+      "'a.csv': \"2-3\" must be a range of columns alone, got a header in which column 3 has this "
+      "name; its number names the column";
+  EXPECT_EQ(refused(job + "columns = [\"2-3\", \"x\"]\n"), rule);
+  EXPECT_EQ(refused("[data]\nnumbers = [\"2-3\"]\n" + job.substr(8) + "columns = [\"x\"]\n"), rule);
+  const DataSet numbered = read(job + "columns = [3, \"x\"]\n");
+  EXPECT_EQ(numbered.columns[0].width, 2);
+  EXPECT_EQ(numbered.columns[0].keys.text(0), "2-3=q");
+  EXPECT_EQ(spec_of(job + "columns = [\"2-4\"]\nbuckets = [\"2-3\"]\n").ids[0].buckets,
             (std::vector<std::string>{"2", "3"}));
-  files_.write("a.csv", "y,2-3,x,z\n0,1,q,r\n1,1,q,s\n");
-  EXPECT_EQ(refused(job + "buckets = [2]\n"),
-            "ids.field.buckets must be some of the columns of these ids (2-3, x), got \"2\"");
 }
 
 TEST(RecordsSpec, SaysWhichRuleIsBroken) {

@@ -45,7 +45,7 @@ DataSpec read_data(TomlSection section) {
   data.where = read_where(section.section("where", true));
   if (section.has("numbers")) {
     data.written_numbers = section.columns("numbers");
-    data.numbers = expand_ranges(data.written_numbers, {});
+    data.numbers = expand_ranges(data.written_numbers);
     if (data.numbers.empty()) section.refuse_value("numbers", "a list of one column or more");
     if (std::find(data.numbers.begin(), data.numbers.end(), data.label) != data.numbers.end())
       section.refuse("numbers",
@@ -54,11 +54,6 @@ DataSpec read_data(TomlSection section) {
   }
   section.finish();
   return data;
-}
-
-void expand(IdsSpec& ids, std::span<const std::string> header) {
-  if (ids.rules.by_column) ids.columns = expand_ranges(ids.written, header);
-  ids.buckets = expand_ranges(ids.written_buckets, header);
 }
 
 bool names_column(const std::vector<std::string>& columns, const std::string& column) {
@@ -113,10 +108,10 @@ void read_columns(TomlSection& section, IdsSpec& ids) {
   }
   ids.written_buckets = section.columns("buckets", {});
   if (section.has("limits")) read_limits(section.section("limits"), ids);
-  expand(ids, {});
+  if (ids.rules.by_column) ids.columns = expand_ranges(ids.written);
+  ids.buckets = expand_ranges(ids.written_buckets);
   if (const std::string rule = broken_buckets(ids); !rule.empty()) section.refuse("buckets", rule);
-  if (const std::string rule = broken_limits(ids); !rule.empty() && !has_range(ids.written))
-    section.refuse("limits", rule);
+  if (const std::string rule = broken_limits(ids); !rule.empty()) section.refuse("limits", rule);
 }
 
 void read_rules(TomlSection& section, IdsSpec& ids) {
@@ -264,17 +259,23 @@ RecordsSpec read_records_spec(TomlSection& root) {
   return records;
 }
 
-RecordsSpec with_header(RecordsSpec records, std::span<const std::string> header) {
-  records.data.numbers = expand_ranges(records.data.written_numbers, header);
-  for (IdsSpec& ids : records.ids) {
-    if (ids.joined()) continue;
-    expand(ids, header);
-    if (const std::string rule = broken_buckets(ids); !rule.empty())
-      throw ValueError(fmt::format("ids.{}.buckets {}", ids.name, rule));
-    if (const std::string rule = broken_limits(ids); !rule.empty())
-      throw ValueError(fmt::format("ids.{}.limits {}", ids.name, rule));
+void check_ranges(const RecordsSpec& records, std::span<const std::string> header,
+                  const std::string& path) {
+  const auto check = [&](const std::vector<std::string>& written) {
+    for (const std::string& text : written) {
+      const auto found = std::find(header.begin(), header.end(), text);
+      if (found == header.end() || !is_range(text)) continue;
+      throw ValueError(
+          fmt::format("'{}': \"{}\" must be a range of columns alone, got a header in which column "
+                      "{} has this name; its number names the column",
+                      path, text, found - header.begin() + 1));
+    }
+  };
+  check(records.data.written_numbers);
+  for (const IdsSpec& ids : records.ids) {
+    check(ids.written);
+    check(ids.written_buckets);
   }
-  return records;
 }
 
 KeyField IdsSpec::field(const std::string& column, std::size_t place) const {

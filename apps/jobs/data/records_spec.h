@@ -98,8 +98,9 @@ struct RecordsSpec {
 /// Throws ValueError as TomlSection.
 RecordsSpec read_records_spec(TomlSection& root);
 
-/// Returns the spec for a data file with such a header, in which names take precedence over ranges.
-/// Throws ValueError for buckets that are then not columns of their ids.
-RecordsSpec with_header(RecordsSpec records, std::span<const std::string> header);
+/// Throws ValueError if the header of a file gives a column a name that the job writes for a range
+/// of columns, "2-3".
+void check_ranges(const RecordsSpec& records, std::span<const std::string> header,
+                  const std::string& path);
 
 }  // namespace embertable::jobs

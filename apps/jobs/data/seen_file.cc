@@ -9,6 +9,7 @@
 #include <span>
 #include <string_view>
 
+#include "apps/jobs/text/column_range.h"
 #include "apps/jobs/text/field_rule.h"
 #include "embertable/errors.h"
 
@@ -133,7 +134,10 @@ SeenFile look_at(const std::string& path, bool may_have_header) {
     is_header &= seen.columns[i].distinct.count(names[i]) == 0;
   for (std::size_t i = 0; i < names.size(); ++i) {
     if (!is_header) add(seen.columns[i], names[i]);
-    seen.columns[i].name = is_header ? names[i] : numbers[i];
+    const bool is_told =
+        std::count(names.begin(), names.end(), names[i]) == 1 && !is_range(names[i]);
+    seen.columns[i].name = is_header && is_told ? names[i] : numbers[i];
+    if (is_header && !is_told) seen.columns[i].called = names[i];
   }
   if (is_header) --seen.records;
   seen.format.header = is_header;

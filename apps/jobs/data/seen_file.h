@@ -15,6 +15,10 @@ struct SeenColumn {
   static constexpr std::size_t kMostDistinct = 100'000;
 
   std::string name;  ///< from the header, else the number from 1
+
+  /// Name from a header in which it does not tell the column, so that `name` is the number: other
+  /// columns have it too, or it reads as a range of columns. Else "".
+  std::string called;
   std::int64_t empty = 0;
   std::int64_t integers = 0;  ///< 64-bit ones
   std::int64_t decimals = 0;  ///< other numbers

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include "apps/jobs/data/new_records.h"
 #include "apps/jobs/spec/job.h"
 #include "embertable/errors.h"
 
@@ -29,7 +30,8 @@ std::int64_t checked_number(const NewRows& rows) {
   }
   if (!rows.has_label) {
     throw ValueError(
-        "the label's column must not be said absent where items are ranked: it is not read");
+        "--no-label is for scores of records: where items are ranked, the label's column is not "
+        "read");
   }
   return items;
 }
@@ -158,8 +160,8 @@ void MfRecommender::give_lines(std::int64_t user, std::span<const std::int32_t> 
   std::vector<ScoreCell> cells;
   for (std::size_t place = 0; place < ranked.size() && ranked[place] >= 0; ++place) {
     const std::string key = items_.key(ranked[place]);
-    cells = {std::string_view(read_.users[user].key), static_cast<std::int64_t>(place) + 1,
-             std::string_view(key)};
+    cells = {key_cell(read_.users[user].key, has_integer_keys(user_ids_)),
+             static_cast<std::int64_t>(place) + 1, key_cell(key, has_integer_keys(item_ids_))};
     if (items_.has_names()) cells.emplace_back(items_.display_name(ranked[place]));
     cells.emplace_back(score(read_.users[user], ranked[place]));
     cells.emplace_back(std::string_view(read_.users[user].row >= 0 ? "user" : "item"));

@@ -96,4 +96,8 @@ std::optional<KeptEpoch> best_of_run(const std::filesystem::path& run) {
                    static_cast<std::int32_t>(progress["epochs"].integer(0, INT32_MAX))};
 }
 
+std::vector<std::string> skipped_steps(const std::filesystem::path& run) {
+  return checkpoint::Reader(checkpoint::local_files(), run).skipped();
+}
+
 }  // namespace embertable::jobs

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "apps/jobs/run/model_saver.h"
 #include "apps/jobs/run/progress.h"
@@ -58,5 +59,9 @@ struct KeptEpoch {
 /// Returns the best epoch in the directory of a run; empty if it keeps none, or is no run's
 /// directory. Throws what opening a step throws.
 std::optional<KeptEpoch> best_of_run(const std::filesystem::path& run);
+
+/// Returns why steps of a run that are newer than the one that is read cannot be opened, one text
+/// each; none for the directory of a step. Throws what opening a step throws.
+std::vector<std::string> skipped_steps(const std::filesystem::path& run);
 
 }  // namespace embertable::jobs

@@ -61,6 +61,7 @@ Evaluation evaluate(const std::filesystem::path& path, const EvaluateOptions& op
   model->restore(saved.parts());
   const Part part = options.part.value_or(measured_part(saved.job));
   return {.directory = std::move(saved.directory),
+          .skipped = std::move(saved.skipped),
           .step = saved.step,
           .job = saved.job,
           .part = part,

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "apps/jobs/spec/job.h"
 #include "apps/jobs/spec/measures.h"
@@ -30,7 +31,8 @@ struct EvaluateOptions {
 };
 
 struct Evaluation {
-  std::filesystem::path directory;  ///< directory of the step
+  std::filesystem::path directory;   ///< directory of the step
+  std::vector<std::string> skipped;  ///< why higher steps of the run were not read
   std::int64_t step = 0;
   Job job;
   Part part = Part::kTest;

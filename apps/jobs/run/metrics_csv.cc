@@ -1,7 +1,9 @@
 #include "apps/jobs/run/metrics_csv.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <cmath>
@@ -21,6 +23,9 @@ namespace fs = std::filesystem;
 
 /// Columns of a row: the epoch, the samples, and the rate, which the row of the test part lacks.
 constexpr std::size_t kEpoch = 0, kSamples = 2, kRate = 4;
+
+/// The first column with a measure of the measured part.
+constexpr std::size_t kFirstMeasure = 6;
 
 /// Returns the number in a column of a row, which has no quotes; empty if there is none.
 std::optional<std::int64_t> number_in(std::string_view row, std::size_t column) {
@@ -57,6 +62,18 @@ KeptRows rows_until(std::ifstream file, std::int32_t epochs) {
   return kept;
 }
 
+/// Returns the columns with measures that the first line of a text names.
+std::vector<std::string> measured_columns(std::string_view text) {
+  std::string_view line = text.substr(0, text.find('\n'));
+  std::vector<std::string> columns;
+  for (std::size_t column = 0;; ++column) {
+    const std::size_t comma = line.find(',');
+    if (column >= kFirstMeasure) columns.emplace_back(line.substr(0, comma));
+    if (comma == std::string_view::npos) return columns;
+    line.remove_prefix(comma + 1);
+  }
+}
+
 std::string values(const Measures& measures, const std::vector<std::string>& metrics) {
   std::string text;
   for (const std::string& metric : metrics) {
@@ -82,6 +99,7 @@ void MetricsCsv::started(const StartReport& start) {
     if (!file) throw IoError(fmt::format("{}: cannot open", path_));
     KeptRows rows = rows_until(std::move(file), epochs_);
     kept = std::move(rows.text);
+    if (!kept.empty()) take_order_of(measured_columns(kept));
     samples_ = rows.samples;
     checkpoint::NewFile replaced(checkpoint::local_files(), path_);
     replaced.write(checkpoint::bytes_of(kept));
@@ -106,6 +124,20 @@ void MetricsCsv::finished(const TrainReport& report) {
   if (report.measured_part != "test" || !has_header_) return;
   write(fmt::format("{},{},{},,,{}\n", epochs_, report.steps, samples_,
                     values(report.measures, metrics_)));
+}
+
+/// Orders the metrics as the columns of a file that goes on. Throws ValueError unless they are the
+/// same.
+void MetricsCsv::take_order_of(const std::vector<std::string>& columns) {
+  std::vector<std::string> mine;
+  for (const std::string& metric : metrics_) mine.push_back(part_ + "_" + metric);
+  if (!std::is_permutation(columns.begin(), columns.end(), mine.begin(), mine.end()))
+    throw ValueError(
+        fmt::format("'{}': the columns of a file that goes on must be those of the job's metrics, "
+                    "{}, got {}; another file can have them",
+                    path_, fmt::join(mine, ", "), fmt::join(columns, ", ")));
+  for (std::size_t i = 0; i < columns.size(); ++i)
+    metrics_[i] = columns[i].substr(part_.size() + 1);
 }
 
 void MetricsCsv::write(const std::string& text) {

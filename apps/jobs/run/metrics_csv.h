@@ -15,7 +15,8 @@ namespace embertable::jobs {
 /// PART is the part that the run measures, with a column for each metric of the job. If it is the
 /// test part, these columns are empty except in a last row, which `finished` adds; they are also
 /// empty where there is no measure. A resumed run appends to the rows of the epochs that it keeps,
-/// without that last row. Throws IoError naming the file.
+/// without that last row, in the order of their columns. Throws IoError naming the file; ValueError
+/// when such a run starts with other metrics than the file has.
 class MetricsCsv final : public TrainObserver {
  public:
   /// The file is created when the run starts.
@@ -26,13 +27,14 @@ class MetricsCsv final : public TrainObserver {
   void finished(const TrainReport& report) override;
 
  private:
+  void take_order_of(const std::vector<std::string>& columns);
   void write(const std::string& text);
   std::string header(const std::string& training) const;
 
   std::string path_;
   std::ofstream file_;
-  std::string part_;  ///< the part that is measured
-  std::vector<std::string> metrics_;
+  std::string part_;                  ///< the part that is measured
+  std::vector<std::string> metrics_;  ///< in the order of the columns
   std::int32_t epochs_ = 0;
   std::int64_t samples_ = 0;
   bool has_header_ = false;

@@ -16,14 +16,10 @@ std::string content(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
 
-Job job() {
-  Job job;
-  job.metrics = {"auc", "logloss"};
-  return job;
-}
-
-void start(MetricsCsv& csv, const std::string& part, std::int32_t resumed_epochs = -1) {
-  const Job of = job();
+void start(MetricsCsv& csv, const std::string& part, std::int32_t resumed_epochs = -1,
+           const std::vector<std::string>& metrics = {"auc", "logloss"}) {
+  Job of;
+  of.metrics = metrics;
   StartReport report{.job = of,
                      .threads = 1,
                      .training = 10,
@@ -117,6 +113,27 @@ TEST(MetricsCsv, AResumedRunHasOneRowOfTheTestPart) {
             "1,4,10,0.25,0.5,1,,\n"
             "2,8,20,0.25,0.5,0.5,,\n"
             "2,8,20,,,,0.8,0.4\n");
+}
+
+TEST(MetricsCsv, AResumedRunKeepsTheOrderOfTheColumns) {
+  const TemporaryFiles files;
+  {
+    MetricsCsv csv(files.path("run.csv"));
+    start(csv, "validation");
+    finish_epoch(csv, 1, {{"auc", 0.75}, {"logloss", 0.5}});
+  }
+  MetricsCsv csv(files.path("run.csv"));
+  start(csv, "validation", 1, {"logloss", "auc"});
+  finish_epoch(csv, 2, {{"logloss", 0.5}, {"auc", 0.8}});
+  const std::string both = kHeader + std::string(
+                                         "1,4,10,0.25,0.5,1,0.75,0.5\n"
+                                         "2,8,20,0.25,0.5,0.5,0.8,0.5\n");
+  EXPECT_EQ(content(files.path("run.csv")), both);
+  MetricsCsv other(files.path("run.csv"));
+  EXPECT_EQ(refusal<ValueError>(files.path(), [&] { start(other, "validation", 2, {"auc"}); }),
+            "'run.csv': the columns of a file that goes on must be those of the job's metrics, "
+            "validation_auc, got validation_auc, validation_logloss; another file can have them");
+  EXPECT_EQ(content(files.path("run.csv")), both);
 }
 
 TEST(MetricsCsv, WhatHasNoMeasureIsEmpty) {

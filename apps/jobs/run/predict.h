@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <string>
+#include <vector>
 
 #include "apps/jobs/spec/predictor.h"
 
@@ -15,7 +16,8 @@ struct PredictOptions {
 
 /// Counts and origin of the rows that were scored.
 struct Prediction {
-  std::filesystem::path directory;  ///< directory of the step
+  std::filesystem::path directory;   ///< directory of the step
+  std::vector<std::string> skipped;  ///< why higher steps of the run were not read
   std::int64_t step = 0;
   std::string job, model;
   RowCounts counts;
@@ -28,8 +30,9 @@ struct Prediction {
 
 /// Scores new rows with a saved run. `path` is the directory of a run, whose latest step is read,
 /// or of a step; it has all that is needed, so that the run's data are not read. A score has the
-/// same bits as in a measurement of the run, whatever the threads. Throws as read_saved_run,
-/// ModelSpec::make_predictor and Predictor::next, after passing on the scores before the error.
+/// same bits as in a measurement of the run, whatever the threads. Throws ValueError if two columns
+/// of scores have one name; as read_saved_run and ModelSpec::make_predictor; as Predictor::next,
+/// after passing on the scores before the error.
 Prediction predict(const std::filesystem::path& path, const PredictOptions& options,
                    ScoreSink& sink);
 

@@ -219,9 +219,10 @@ epochs = 1
   files_.write("same.csv", "click,a,b\n,a1,b1\n");
   EXPECT_EQ(scores("same.csv").lines.size(), 1u);
   files_.write("new.csv", "click,2-3,b\n,a1,b1\n");
-  EXPECT_EQ(refused<NotImplemented>("new.csv"),
-            "'new.csv': ids 'field': new rows must have no column that is called as a range of "
-            "columns is written, got [2-3]");
+  EXPECT_EQ(
+      refused<ValueError>("new.csv"),
+      "'new.csv': \"2-3\" must be a range of columns alone, got a header in which column 2 has "
+      "this name; its number names the column");
 }
 
 TEST_F(PredictClicks, EmptyFilesHaveNoScores) {

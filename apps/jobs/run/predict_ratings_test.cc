@@ -206,6 +206,18 @@ TEST_F(RecommendRatings, LeaveOutWhatTheRowsSayTheUserHas) {
   EXPECT_EQ(fewer[1].item, all[3].item);
 }
 
+TEST_F(RecommendRatings, TakeSpellingsOfAnIntegerForOneUser) {
+  run(tiny_job());
+  const std::vector<Line> all = lines("user\n9\n", 10);
+  const std::vector<Line> fewer = lines(
+      "user,item\n09," + all[0].item + "\n9,0" + all[1].item + "\n009," + all[2].item + "\n", 10);
+  ASSERT_EQ(fewer.size(), all.size() - 3);
+  for (std::size_t k = 0; k < fewer.size(); ++k) {
+    EXPECT_EQ(fewer[k].user, "9");
+    EXPECT_EQ(fewer[k].item, all[k + 3].item);
+  }
+}
+
 TEST_F(RecommendRatings, AnUnseenUserGetsTheItemsOfTheHighestBias) {
   run(tiny_job());
   double mean = 0;

@@ -311,7 +311,12 @@ TEST_F(Resume, OverwritesARunOnceTheNewOneHasItsData) {
       refusal<ValueError>(
           files_.path(), [&] { train_in(files_, broken, {.out = out, .overwrite = true}, watch); }),
       HasSubstr("stars"));
+  struct Unwritable final : TrainObserver {
+    void started(const StartReport&) override { throw IoError("no room for the report"); }
+  } unwritable;
+  EXPECT_THROW(train_in(files_, patient, {.out = out, .overwrite = true}, unwritable), IoError);
   EXPECT_EQ(CheckpointRun(out).steps(), steps);
+  EXPECT_TRUE(std::filesystem::exists(out + "/best"));
 
   const Job shorter = tiny_job({"schedule.epochs=1"});
   const TrainReport again = train_in(files_, shorter, {.out = out, .overwrite = true}, watch);

@@ -163,8 +163,6 @@ class Run {
                      [this](std::string_view warning) { warnings_.emplace_back(warning); });
     if (out_ || job.schedule.patience > 0) saver_.emplace(job_, *model_, data_options());
     check_share(options.skip_bad, left_out());
-    if (options.overwrite && is_first()) remove_run(*out_);
-    if (job.schedule.patience > 0) best_.emplace(options.out, found_.has_value(), ranks_.get());
     progress_.learning_rate = job.optimizer.learning_rate;
     if (found_) go_on_from(*found_);
   }
@@ -172,6 +170,9 @@ class Run {
   TrainReport run() {
     report_start();
     if (ranks_) ranks_->agree("", {"start of the training"});
+    // The observer, which opens files of its own, may have thrown: an old run goes no earlier.
+    if (options_.overwrite && is_first()) remove_run(*out_);
+    if (job_.schedule.patience > 0) best_.emplace(options_.out, found_.has_value(), ranks_.get());
     while (!stopped() && !is_done()) run_epoch();
     const bool interrupted = stopped();
     if (!interrupted || trainer_->engine().step() > 0) save();

@@ -22,7 +22,7 @@ struct TrainOptions {
   std::string out;           ///< run directory that the run saves to, or "": nowhere
   std::string cache;         ///< folder of what was read, or "": that of `out`, if there is one
   bool resume = false;       ///< resumes the run in `out`, if there is one
-  bool overwrite = false;    ///< removes the run in `out` once this one starts to train
+  bool overwrite = false;    ///< removes the run in `out` once this one has reported its start
   std::int32_t threads = 0;  ///< 0: one per CPU
   std::shared_ptr<Executor> executor = nullptr;  ///< runs the work instead of `threads` threads
 

@@ -361,12 +361,8 @@ class Filling {
   bool changed_ = false;
 };
 
-/// Returns the recipe of a job's kind of model; null if there is none, or a section is no table.
+/// Returns the recipe of a job's kind of model; null if there is none.
 const Recipe* recipe_of(const toml::table& job) {
-  for (const auto& [name, value] : job) {
-    const bool is_value = name.str() == "seed" || name.str() == "metrics";
-    if (!is_value && !value.is_table()) return nullptr;
-  }
   const std::string kind = job["model"]["kind"].value_or(std::string());
   for (const Recipe& recipe : kRecipes) {
     if (recipe.kind == kind) return &recipe;

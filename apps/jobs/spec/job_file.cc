@@ -6,6 +6,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <memory>
 #include <sstream>
 #include <string_view>
@@ -251,6 +252,20 @@ void check_schedule(const TomlSection& section, const Job& job) {
                                    std::to_string(job.schedule.patience));
 }
 
+/// The keys of a job, in the order in which the documents describe them: values, then sections.
+constexpr std::string_view kValues[] = {"seed", "metrics"};
+constexpr std::string_view kSections[] = {"data",     "ids",   "names",      "tables",
+                                          "features", "model", "optimizer",  "schedule",
+                                          "strategy", "split", "checkpoint", "engine"};
+
+/// Refuses keys that no job has, and sections that are no tables, before anything is filled in.
+void check_keys(TomlDocument& document) {
+  TomlSection root(document);
+  for (const std::string_view key : kValues) root.has(key);
+  for (const std::string_view key : kSections) root.section(key, true);
+  root.finish();
+}
+
 /// Adds the defaults of the job's kind of model. They take its dim to the tables, so that an error
 /// there could not name its line.
 void complete(TomlDocument& document) {
@@ -285,6 +300,7 @@ void add_files(const toml::table& section, std::vector<std::string>& files) {
 
 /// Reads a job from a document with nothing read yet.
 Job parse(TomlDocument& document, const std::string& text, const std::string& path) {
+  check_keys(document);
   const auto given = document.root()["optimizer"]["rule"].value<std::string>();
   const std::string note = note_of_defaults(document.root());
   complete(document);
@@ -400,9 +416,8 @@ std::string with_short_numbers(const std::string& text) {
 
 /// Prints a job section by section, in the order in which the documents describe them.
 std::string in_order(const toml::table& job) {
-  std::vector<std::string> names = {"seed",     "metrics",  "data",       "ids",       "names",
-                                    "tables",   "features", "model",      "optimizer", "schedule",
-                                    "strategy", "split",    "checkpoint", "engine"};
+  std::vector<std::string> names(std::begin(kValues), std::end(kValues));
+  names.insert(names.end(), std::begin(kSections), std::end(kSections));
   std::ostringstream out;
   for (const std::string& name : names) {
     const toml::node* node = job.get(name);

@@ -189,6 +189,19 @@ TEST(JobFile, NamesAMisspeltKeyWhereOneIsMissing) {
             "a/job.toml:5: ids must name ids, got none");
 }
 
+TEST(JobFile, NamesTheKeyThatNoJobHasWhateverIsLeftOut) {
+  const std::string text =
+      "[data]\nfile = \"a\"\nlabel = \"l\"\nrange = [1, 5]\n[ids]\n"
+      "user.column = \"u\"\nitem.column = \"i\"\n[model]\nkind = \"mf\"\n";
+  EXPECT_NO_THROW(parse_job(text, "a/job.toml"));
+  EXPECT_EQ(refused({}, "sead = 3\n" + text),
+            "a/job.toml:1: the job has no key 'sead'; the nearest is 'seed'");
+  EXPECT_THAT(refused({"foo=1"}, text),
+              testing::StartsWith("--set foo=1: the job has no key 'foo'"));
+  EXPECT_EQ(refused({"schedule=1"}, text), "--set schedule=1: schedule must be a table, got 1");
+  EXPECT_EQ(refused({}, "tables = []\n" + text), "a/job.toml:1: tables must be a table, got []");
+}
+
 TEST(JobFile, NamesTheChangeThatIsWrong) {
   EXPECT_EQ(refused({"schedule.epochs=many"}),
             "--set schedule.epochs=many: schedule.epochs must be an integer from 0 to 1000000, got "

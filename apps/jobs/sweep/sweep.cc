@@ -39,6 +39,18 @@ double dims_of(const Job& job) {
   return sum;
 }
 
+/// Throws ValueError if a setting changes the metric by which runs are ranked.
+void check_metric(const Job& job, const SweepSetting& setting, const Job& first) {
+  if (job.metrics.front() == first.metrics.front()) return;
+  std::string text;
+  for (const auto& [key, value] : setting)
+    text += fmt::format("{}{}={}", text.empty() ? "" : ", ", key, value);
+  throw ValueError(
+      fmt::format("the first metric, by which runs are ranked, must be {} in all settings as in "
+                  "the first, got {} in {}; metrics of the job may set it for all",
+                  first.metrics.front(), job.metrics.front(), text));
+}
+
 /// Names a run by all that its result depends on.
 std::string id_of(const Job& job, const SweepOptions& options) {
   std::string stamp = options.data_stamp;
@@ -57,16 +69,21 @@ std::string id_of(const Job& job, const SweepOptions& options) {
   return hash_hex(std::as_bytes(std::span(text)));
 }
 
-/// Keeps the last epoch and the warnings of a run.
+/// Keeps the last epoch and the warnings of a run, and says when it has read its data.
 class RunWatch final : public TrainObserver {
  public:
+  explicit RunWatch(std::function<void()> begins) : begins_(std::move(begins)) {}
   void finished_epoch(const EpochReport& report) override { epoch = report.epoch; }
   void started(const StartReport& report) override {
     if (report.resumed) epoch = report.resumed->epochs;
     warnings = report.warnings;
+    begins_();
   }
   std::int32_t epoch = 0;
   std::vector<std::string> warnings;
+
+ private:
+  std::function<void()> begins_;
 };
 
 /// Returns what a run changes in its job.
@@ -107,7 +124,8 @@ class Sweep {
         options_(options),
         observer_(observer),
         directory_(options),
-        results_(directory_.results()) {
+        results_(directory_.results()),
+        begun_(!options.overwrite) {
     if (settings.empty()) throw ValueError("a sweep must have settings, got none");
     if (std::ssize(settings) > kMostSweptRuns)
       throw ValueError(fmt::format("a sweep must have at most {} runs, got more", kMostSweptRuns));
@@ -119,10 +137,12 @@ class Sweep {
       Job job = job_with(changes_of(setting, false));
       const std::string id = id_of(job, options);
       if (!ids.insert(id).second) continue;
+      if (!jobs_.empty()) check_metric(job, setting, jobs_.front());
       jobs_.push_back(std::move(job));
       runs_.push_back({.number = std::ssize(runs_) + 1, .setting = setting, .id = id});
-      results_.take(runs_.back()) ? void(finished_.push_back(std::ssize(runs_) - 1))
-                                  : waiting_.push_back(std::ssize(runs_) - 1);
+      const bool is_done = !options.overwrite && results_.take(runs_.back());
+      is_done ? finished_.push_back(std::ssize(runs_) - 1)
+              : waiting_.push_back(std::ssize(runs_) - 1);
     }
   }
 
@@ -155,17 +175,27 @@ class Sweep {
     options.skip_bad = options_.skip_bad;
     options.out = out.string();
     options.cache = directory_.cache().string();
-    options.resume = true;
+    options.resume = !options_.overwrite;
+    options.overwrite = options_.overwrite;
     options.threads = threads;
     options.stop = [this] { return stops_.load(); };
     return options;
+  }
+
+  /// Removes the sweep that is overwritten once a run of the new one has read its data. Called on
+  /// any thread.
+  void begin() {
+    const std::lock_guard lock(begins_);
+    if (begun_) return;
+    directory_.clear(runs_);
+    begun_ = true;
   }
 
   /// Trains one run; false if it was interrupted. Called on any thread. What a setting is to blame
   /// for is its result; any other error, of a disk or of memory, is thrown.
   bool train_one(std::int64_t i, std::int32_t threads) {
     SweptRun& run = runs_[i];
-    RunWatch watch;
+    RunWatch watch([this] { begin(); });
     try {
       const TrainReport report =
           train(jobs_[i], train_options(directory_.run(run.id), threads), watch);
@@ -258,7 +288,7 @@ class Sweep {
   /// Notes a finished run's result, and removes its directory.
   void keep(std::int64_t i) {
     finished_.push_back(i);
-    results_.add(runs_[i]);
+    if (begun_) results_.add(runs_[i]);  // else it could not read its data, and nothing is removed
     if (!options_.keep_runs) fs::remove_all(directory_.run(runs_[i].id));
     observer_.ran(runs_[i]);
   }
@@ -324,6 +354,8 @@ class Sweep {
   std::deque<std::int64_t> waiting_;
   std::vector<std::int64_t> finished_;
   std::atomic<bool> stops_ = false;
+  std::mutex begins_;
+  std::atomic<bool> begun_;  ///< the directory has nothing of a sweep that is overwritten
 };
 
 }  // namespace

@@ -18,7 +18,7 @@ struct SweepOptions {
   SkipBad skip_bad;
   std::string out;                  ///< directory of the sweep
   bool resume = false;              ///< takes the results that `out` has, and goes on
-  bool overwrite = false;           ///< removes the sweep in `out` first
+  bool overwrite = false;           ///< removes the sweep in `out` once a run has read its data
   bool keep_runs = false;           ///< the directories of finished runs stay
   bool tests_best = true;           ///< the best setting is trained again, and tested
   std::int32_t threads = 0;         ///< number for all runs together; 0: one per CPU
@@ -89,9 +89,9 @@ using JobMaker = std::function<Job(const std::vector<Change>&)>;
 /// trained again, so that a sweep can grow. Settings that make the same job, such as 0.1 and 1e-1,
 /// are one run, that of the first.
 ///
-/// Throws ValueError for settings that are no jobs, before anything is trained, for an `out` that
-/// is not as it should be, and if no run has a measure; StateError if another sweep goes on in
-/// `out`; what `train` throws for the best.
+/// Throws ValueError for settings that are no jobs or have another first metric than the first one,
+/// before anything is trained, for an `out` that is not as it should be, and if no run has a
+/// measure; StateError if another sweep goes on in `out`; what `train` throws for the best.
 SweepReport sweep(const JobMaker& job_with, const std::vector<SweepSetting>& settings,
                   const SweepOptions& options, SweepObserver& observer);
 

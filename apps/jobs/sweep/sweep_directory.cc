@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <fstream>
+#include <set>
+#include <vector>
 
 #include "embertable/errors.h"
 
@@ -16,7 +18,7 @@ constexpr const char* kRuns = "runs";
 constexpr const char* kBest = "best";
 constexpr const char* kCache = "data.cache";
 
-/// Holds the directory; empties it of a sweep that is to be overwritten.
+/// Holds the directory of a sweep.
 CheckpointRun open_directory(const SweepOptions& options) {
   if (options.out.empty()) throw ValueError("out must be a directory for the sweep, got none");
   if (options.resume && options.overwrite)
@@ -39,8 +41,6 @@ CheckpointRun open_directory(const SweepOptions& options) {
                       "--resume goes on with it, --overwrite removes it",
                       out.string()));
   }
-  if (options.overwrite)
-    for (const char* const name : {kResults, kRuns, kBest, kCache}) fs::remove_all(out / name);
   return held;
 }
 
@@ -48,6 +48,17 @@ CheckpointRun open_directory(const SweepOptions& options) {
 
 SweepDirectory::SweepDirectory(const SweepOptions& options)
     : held_(open_directory(options)), out_(options.out) {}
+
+void SweepDirectory::clear(std::span<const SweptRun> runs) const {
+  fs::remove(results());
+  fs::remove_all(best());
+  std::set<fs::path> own;
+  for (const SweptRun& one : runs) own.insert(run(one.id));
+  std::vector<fs::path> others;
+  for (const fs::directory_entry& entry : fs::directory_iterator(out_ / kRuns))
+    if (!own.contains(entry.path())) others.push_back(entry.path());
+  for (const fs::path& other : others) fs::remove_all(other);
+}
 
 fs::path SweepDirectory::results() const { return out_ / kResults; }
 fs::path SweepDirectory::cache() const { return out_ / kCache; }

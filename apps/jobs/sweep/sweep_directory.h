@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <span>
 #include <string>
 
 #include "apps/jobs/sweep/sweep.h"
@@ -15,6 +16,10 @@ class SweepDirectory {
   /// it. Throws ValueError for another one or for such options, StateError if another sweep goes on
   /// there, IoError.
   explicit SweepDirectory(const SweepOptions& options);
+
+  /// Removes the sweep that the directory holds, but for the directories of these runs, which they
+  /// overwrite themselves, and for the data that the runs share.
+  void clear(std::span<const SweptRun> runs) const;
 
   std::filesystem::path results() const;  ///< a line for each finished run
   std::filesystem::path cache() const;    ///< data that the runs share

@@ -105,6 +105,18 @@ TEST(RandomSettings, AreEvenOnALogarithmicScale) {
     EXPECT_THAT(std::stod(one[0].second), AllOf(testing::Ge(-1.5), testing::Le(0.5)));
 }
 
+TEST(RandomSettings, StayInANarrowRange) {
+  std::set<double> rates;
+  for (const SweepSetting& one :
+       random_settings({SweptKey::parse("rate=0.012346..0.012349")}, 50, 1))
+    rates.insert(std::stod(one[0].second));
+  EXPECT_THAT(rates, SizeIs(50));
+  EXPECT_GE(*rates.begin(), 0.012346);
+  EXPECT_LE(*rates.rbegin(), 0.012349);
+  for (const SweepSetting& one : random_settings({SweptKey::parse("x=0.10004..0.9")}, 200, 1))
+    EXPECT_GE(std::stod(one[0].second), 0.10004);
+}
+
 struct SweepWatch : SweepObserver {
   void started(const Job&, std::int64_t all, std::int64_t before) override {
     runs = all;
@@ -297,6 +309,43 @@ TEST_F(Sweep, SettingsThatAreNoJobsAreRefusedBeforeAnyIsTrained) {
   files_.write("sweep/other.txt", "mine");
   EXPECT_THAT(refusal<ValueError>(files_.path(), [&] { run({"seed=1"}, {.overwrite = true}); }),
               HasSubstr("or that of a sweep, got 'sweep' with 'other.txt'"));
+}
+
+TEST_F(Sweep, RunsAreRankedByOneMetric) {
+  EXPECT_EQ(refusal<ValueError>("",
+                                [&] {
+                                  run({"seed=1,2", R"(metrics=["rmse","mae"],["mae"])"});
+                                }),
+            "the first metric, by which runs are ranked, must be rmse in all settings as in the "
+            "first, got mae in seed=1, metrics=[\"mae\"]; metrics of the job may set it for all");
+  EXPECT_FALSE(fs::exists(files_.path("sweep/runs.jsonl")));
+  EXPECT_THAT(run({R"(metrics=["rmse","mae"],["rmse"])"}).runs, SizeIs(2));
+}
+
+TEST_F(Sweep, ASweepIsOverwrittenOnceTheNewOneCanStart) {
+  run({"seed=1,2"});
+  const auto keeps = [&](const std::vector<std::string>& keys) {
+    EXPECT_ANY_THROW(run(keys, {.overwrite = true}));
+    SweepWatch watch;
+    run({"seed=1,2"}, {.resume = true}, watch);
+    return watch.finished == 2 && fs::exists(files_.path("sweep/best"));
+  };
+  EXPECT_TRUE(keeps({"schedule.batch=24,0"}));
+  EXPECT_TRUE(keeps({"data.label=stars", "seed=1,2"}));
+  EXPECT_EQ(
+      refusal<IoError>(files_.path(), [&] { run({"data.file='none.csv'"}, {.overwrite = true}); }),
+      "'none.csv': cannot open: No such file or directory");
+  run({"seed=1,2"}, {.overwrite = true, .keep_runs = true});
+  EXPECT_EQ(files_in("sweep/runs"), 2);
+  SweepWatch watch;
+  const SweepReport report =
+      run({"seed=2,3"}, {.overwrite = true, .keep_runs = true, .tests_best = false}, watch);
+  EXPECT_EQ(watch.finished, 0);
+  EXPECT_EQ(files_in("sweep/runs"), 2);
+  EXPECT_FALSE(fs::exists(files_.path("sweep/best")));
+  SweepWatch again;
+  EXPECT_EQ(run({"seed=2,3"}, {.resume = true}, again).runs[0].digest, report.runs[0].digest);
+  EXPECT_EQ(again.finished, 2);
 }
 
 TEST_F(Sweep, WhereAThreadCannotBeStartedTheResultsSoFarStay) {

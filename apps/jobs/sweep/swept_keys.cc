@@ -80,7 +80,13 @@ std::string drawn(const SweptKey& key, std::uint64_t bits) {
       low > 0 ? low * math::exp(share * math::log(above / low)) : low + share * (above - low);
   if (integers)
     return fmt::format("{}", static_cast<std::int64_t>(std::min(high, std::floor(value))));
-  return fmt::format("{:.4g}", value);
+  // Four digits, and more where the ends of the range agree in the first ones.
+  const double largest = std::max(std::abs(low), std::abs(high));
+  int digits = 4;
+  for (double width = 10 * (high - low); width <= largest && digits < 17; width *= 10) ++digits;
+  const std::string text = fmt::format("{:.{}g}", value, digits);
+  const double rounded = *number_of(text);
+  return rounded < low || rounded > high ? fmt::format("{}", std::clamp(rounded, low, high)) : text;
 }
 
 }  // namespace

@@ -35,7 +35,8 @@ std::vector<SweepSetting> grid_of(const std::vector<SweptKey>& keys);
 
 /// Returns `count` different combinations, or all if there are fewer, drawn by a seed: each value
 /// is equally likely. Numbers of a range are drawn evenly on a logarithmic scale if it is above 0,
-/// else evenly, and have four digits. Throws as grid_of but for a range.
+/// else evenly, and have four digits, more where the ends of the range agree in some. Throws as
+/// grid_of but for a range.
 std::vector<SweepSetting> random_settings(const std::vector<SweptKey>& keys, std::int64_t count,
                                           std::uint64_t seed);
 

@@ -1,8 +1,6 @@
 #include "apps/jobs/text/column_range.h"
 
-#include <algorithm>
 #include <charconv>
-#include <string_view>
 
 namespace embertable::jobs {
 namespace {
@@ -23,22 +21,16 @@ std::vector<std::string> columns_of_range(std::string_view text) {
 
 }  // namespace
 
-std::vector<std::string> expand_ranges(std::span<const std::string> written,
-                                       std::span<const std::string> header) {
+std::vector<std::string> expand_ranges(std::span<const std::string> written) {
   std::vector<std::string> columns;
   for (const std::string& text : written) {
-    const bool named = std::find(header.begin(), header.end(), text) != header.end();
-    const std::vector<std::string> range =
-        named ? std::vector<std::string>{} : columns_of_range(text);
+    const std::vector<std::string> range = columns_of_range(text);
     if (range.empty()) columns.push_back(text);
     columns.insert(columns.end(), range.begin(), range.end());
   }
   return columns;
 }
 
-bool has_range(std::span<const std::string> written) {
-  return std::any_of(written.begin(), written.end(),
-                     [](const std::string& text) { return !columns_of_range(text).empty(); });
-}
+bool is_range(std::string_view text) { return !columns_of_range(text).empty(); }
 
 }  // namespace embertable::jobs

@@ -97,10 +97,18 @@ std::vector<std::string> CsvReader::read_header() {
   return names;
 }
 
-/// Returns the index of a column, by its name or its number; empty if there is none.
+/// Returns the index of a column, by its name or its number; empty if there is none. Throws
+/// ValueError for the name of several columns.
 std::optional<std::size_t> CsvReader::find_column(const std::string& column) const {
   const auto found = std::find(header_.begin(), header_.end(), column);
-  if (found != header_.end()) return static_cast<std::size_t>(found - header_.begin());
+  if (found != header_.end()) {
+    const auto other = std::find(found + 1, header_.end(), column);
+    if (other == header_.end()) return static_cast<std::size_t>(found - header_.begin());
+    throw ValueError(fmt::format(
+        "'{}': a column's name must be of one column, got '{}', which is that of columns {} and "
+        "{}; their numbers tell them apart",
+        paths_[0], column, found - header_.begin() + 1, other - header_.begin() + 1));
+  }
   std::int64_t number = 0;
   const char* last = column.data() + column.size();
   const auto parsed = std::from_chars(column.data(), last, number);
@@ -142,7 +150,9 @@ void CsvReader::find_columns(std::span<const std::string> columns, std::size_t o
       continue;
     }
     const std::size_t column = *found;
-    names_.push_back(column < header_.size() ? header_[column] : columns[i]);
+    const bool has_name =
+        column < header_.size() && std::count(header_.begin(), header_.end(), header_[column]) == 1;
+    names_.push_back(has_name ? header_[column] : columns[i]);
     if (wanted_.size() <= column) wanted_.resize(column + 1, -1);
     if (wanted_[column] < 0) {
       wanted_[column] = static_cast<std::int32_t>(i);

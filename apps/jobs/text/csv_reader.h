@@ -36,7 +36,7 @@ class CsvReader {
   /// only numbers. If there are several files, each has a header, the same. `skip_bad` is the
   /// number of records to leave out before a broken one is an error. A header may lack the columns
   /// from place `optional` on. Throws IoError if a file cannot be read, ValueError naming the
-  /// nearest column for one that it lacks.
+  /// nearest column for one that it lacks and for a name that several columns have.
   CsvReader(std::span<const std::string> paths, CsvFormat format,
             std::span<const std::string> columns, std::int64_t skip_bad = 0,
             std::size_t optional = SIZE_MAX);
@@ -60,7 +60,8 @@ class CsvReader {
   /// False if the header lacks column `i` of `columns`; its text is then empty.
   bool has(std::size_t i) const noexcept { return !lacks_[i]; }
 
-  /// Returns the name of column `i` of `columns` in the header, else its number.
+  /// Returns the name of column `i` of `columns` in the header if no other column has it, else its
+  /// number.
   const std::string& name(std::size_t i) const noexcept { return names_[i]; }
 
   /// Throw BrokenRecord for a field that is not such a number.

@@ -167,6 +167,17 @@ TEST_F(CsvReaderTest, ANumberedColumnOfAHeaderHasItsName) {
   EXPECT_EQ(reader.name(1), "a");
 }
 
+TEST_F(CsvReaderTest, ANameOfTwoColumnsIsNeither) {
+  EXPECT_EQ(refused("a,b,c,a\n1,2,3,4\n", {"b", "a"}),
+            "'a.csv': a column's name must be of one column, got 'a', which is that of columns 1 "
+            "and 4; their numbers tell them apart");
+  EXPECT_EQ(read("a,b,c,a\n1,2,3,4\n", {"b", "4", "1"}), (Rows{{"2", "4", "1"}}));
+  const std::vector<std::string> columns = {"4", "2"};
+  const CsvReader reader(files_.path("a.csv"), {}, columns);
+  EXPECT_EQ(reader.name(0), "4");
+  EXPECT_EQ(reader.name(1), "b");
+}
+
 TEST_F(CsvReaderTest, BlanksAroundFieldsCanBeTrimmed) {
   EXPECT_EQ(read("a, b\t,c\n 1 ,\t2, \" 3 \" \r\n,  , \n", {"a", "b", "c"}, {.trim = true}),
             (Rows{{"1", "2", " 3 "}, {"", "", ""}}));

@@ -11,6 +11,14 @@
 namespace embertable::jobs {
 namespace {
 
+/// How rules with an operand begin.
+constexpr std::pair<std::string_view, FieldRule::Kind> kComparisons[] = {
+    {">= ", FieldRule::Kind::kAtLeast},
+    {"> ", FieldRule::Kind::kAbove},
+    {"<= ", FieldRule::Kind::kAtMost},
+    {"< ", FieldRule::Kind::kBelow},
+    {"is ", FieldRule::Kind::kIs}};
+
 /// Takes exactly `count` digits from the front of a text; empty if they are not there.
 std::optional<std::int64_t> take_digits(std::string_view& text, std::size_t count) {
   if (text.size() < count) return {};
@@ -85,12 +93,6 @@ FieldRule field_rule(const std::string& column, const std::string& text) {
     rule.kind = FieldRule::Kind::kDigitFirst;
     return rule;
   }
-  constexpr std::pair<std::string_view, FieldRule::Kind> kComparisons[] = {
-      {">= ", FieldRule::Kind::kAtLeast},
-      {"> ", FieldRule::Kind::kAbove},
-      {"<= ", FieldRule::Kind::kAtMost},
-      {"< ", FieldRule::Kind::kBelow},
-      {"is ", FieldRule::Kind::kIs}};
   for (const auto& [prefix, kind] : kComparisons) {
     if (!text.starts_with(prefix)) continue;
     rule.kind = kind;
@@ -125,6 +127,17 @@ bool holds(const FieldRule& rule, const CsvReader& reader, std::size_t field) {
       break;
   }
   return text == rule.text;
+}
+
+std::string as_written(std::span<const FieldRule> rules) {
+  std::string text;
+  for (const FieldRule& rule : rules) {
+    std::string_view begin = rule.kind == FieldRule::Kind::kFilled ? "filled" : "digit first";
+    for (const auto& [prefix, kind] : kComparisons)
+      if (kind == rule.kind) begin = prefix;
+    text += fmt::format("{}{} = \"{}{}\"", text.empty() ? "" : ", ", rule.column, begin, rule.text);
+  }
+  return text;
 }
 
 std::string describe(const FieldRule& rule) {

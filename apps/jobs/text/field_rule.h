@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -26,6 +27,9 @@ FieldRule field_rule(const std::string& column, const std::string& text);
 /// True if the field of a record keeps the rule; an empty field keeps no comparison. Throws what
 /// CsvReader::number throws.
 bool holds(const FieldRule& rule, const CsvReader& reader, std::size_t field);
+
+/// Returns rules as a job has them: `rating = ">= 4", user = "filled"`.
+std::string as_written(std::span<const FieldRule> rules);
 
 /// Describes everything that the rule depends on.
 std::string describe(const FieldRule& rule);

@@ -1,0 +1,45 @@
+#include "apps/cli/checks.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <string>
+
+namespace embertable::tools {
+namespace {
+
+template <class Number>
+bool parses(const std::string& text, Number& number) {
+  const char* const last = text.data() + text.size();
+  const auto parsed = std::from_chars(text.data(), last, number);
+  return parsed.ec == std::errc() && parsed.ptr == last;
+}
+
+}  // namespace
+
+CLI::Validator not_empty() {
+  return CLI::Validator(
+      [](const std::string& text) { return text.empty() ? "must not be empty" : ""; }, "");
+}
+
+CLI::Validator at_least(std::int64_t least) {
+  return CLI::Validator(
+      [least](const std::string& text) {
+        std::int64_t number = 0;
+        if (parses(text, number) && number >= least) return std::string();
+        return fmt::format("must be a whole number of at least {}, got '{}'", least, text);
+      },
+      "");
+}
+
+CLI::Validator above_zero() {
+  return CLI::Validator(
+      [](const std::string& text) {
+        double number = 0;
+        if (parses(text, number) && number > 0) return std::string();
+        return fmt::format("must be a number above 0, got '{}'", text);
+      },
+      "");
+}
+
+}  // namespace embertable::tools
