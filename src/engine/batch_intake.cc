@@ -5,7 +5,6 @@
 #include <string>
 #include <utility>
 
-#include "base/assert.h"
 #include "embertable/errors.h"
 #include "engine/batch_parts.h"
 #include "engine/batch_size.h"
@@ -341,7 +340,9 @@ void BatchIntake::cut_for_cores(Step& step, const Feed& feed, std::int32_t first
   for (std::int64_t i = 0; i < std::ssize(specs_); ++i) {
     if (cut_in_parts(batch.features[i], weights_of(batch, i), i, cores)) continue;
     check_values(feed, specs_);
-    EMBERTABLE_ASSERT(!"a batch that cannot be cut is refused");
+    // All of it is good: the indices that were not were changed once more.
+    input::Refusal{&specs_[i], feed.replica_of(first_core)}.at(
+        -1, -1, "indices must not change during the call");
   }
 }
 
