@@ -295,6 +295,13 @@ void StepRunner::count_update(const Step& step) noexcept {
 GradientSumsOfTable StepRunner::gradient_sums(const Tables& tables, std::string_view table) const {
   const std::int64_t index = tables.find(table).table - tables.tables().data();
   const ResolvedTable& resolved = setup_.assembly.tables[index];
+std::int64_t StepRunner::entries_set_apart(std::int64_t table) const {
+  std::int64_t entries = 0;
+  for (std::int32_t h = 0; h < hosts_->size(); ++h)
+    entries += hosts_->host(h).updated().set_apart(table);
+  return entries;
+}
+
   if (table != resolved.name() || !resolved.rule->gives_sums()) {
     throw ValueError("gradient_sums: '" + std::string(table) +
                      "' must be a table whose rule is none, its rule is " +
