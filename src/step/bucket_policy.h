@@ -75,8 +75,9 @@ int once_slot_bits(std::int64_t entries);
 /// not where a step names few distinct rows, which are in a cache already.
 bool reads_through_level2(double unique_share);
 
-/// Whether a table with one source is small enough for one bucket. If every output row has one
-/// entry, such a table is updated with one accumulator per row, without grouping.
+/// Whether a table with one source is small enough for one bucket: its output rows have at most one
+/// entry on average. If each has one, such a table is updated with one accumulator per row, without
+/// grouping.
 bool is_small_table(std::int64_t rows, std::int64_t dim, std::int64_t entries,
                     std::int64_t outputs);
 
