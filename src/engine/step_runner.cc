@@ -218,7 +218,6 @@ void StepRunner::flush() {
 }
 
 void StepRunner::drop_pending() {
-  refused_ = false;
   if (pending_) schedule_.give_back(std::exchange(pending_, nullptr));
 }
 
@@ -227,9 +226,9 @@ void StepRunner::update(Step& step) {
   const std::int64_t number = progress_.updates() + 1;
   summed_step_ = 0;
   // An error of this part has changed no row: the same gradients may be given again.
-  refused_ = true;
+  step.refused = true;
   hosts_->run([&](Host& host) { host.prepare_update(step, step.rates, number); });
-  refused_ = false;
+  step.refused = false;
   progress_.fail_if_thrown([&] { hosts_->run([&](Host& host) { host.update(); }); });
   progress_.count_update();
   summed_step_ = number;

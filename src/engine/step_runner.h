@@ -63,9 +63,6 @@ class StepRunner {
   void flush();
   void drop_pending();
 
-  /// Whether the last update could not be prepared: its batch may never get gradients.
-  bool was_refused() const noexcept { return refused_; }
-
   /// After a restore of failed tables: drops the dequeued batches without gradients and the pending
   /// update.
   void recover(std::unique_ptr<HostTeam> hosts);
@@ -110,8 +107,7 @@ class StepRunner {
   const std::shared_ptr<StepLock> steps_;
   std::vector<NamedShares> shares_;  ///< by host of this process and table; outlives hosts
   std::unique_ptr<HostTeam> hosts_;
-  Step* pending_ = nullptr;  ///< its update waits for the next forward
-  bool refused_ = false;
+  Step* pending_ = nullptr;       ///< its update waits for the next forward
   std::int64_t summed_step_ = 0;  ///< number of this object's last update; 0: none yet
   StepStatistics statistics_;
   const Step* looked_up_ = nullptr;            ///< the step that the statistics count
