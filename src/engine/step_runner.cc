@@ -268,6 +268,10 @@ void StepRunner::count_lookups(Step& step) noexcept {
       counts.empty_rows += reader.empty_rows();
     }
   }
+  for (std::int64_t t = 0; step.training && t < std::ssize(statistics_.tables); ++t)
+    shares_[t].entries.store(
+        statistics_.tables[t].entries * setup_.strategy->cores() / setup_.cores,
+        std::memory_order_relaxed);
 }
 
 /// Counts an update. The statistics may be those of a later lookup, which has its own ids.
@@ -291,9 +295,6 @@ void StepRunner::count_update(const Step& step) noexcept {
   }
 }
 
-GradientSumsOfTable StepRunner::gradient_sums(const Tables& tables, std::string_view table) const {
-  const std::int64_t index = tables.find(table).table - tables.tables().data();
-  const ResolvedTable& resolved = setup_.assembly.tables[index];
 std::int64_t StepRunner::entries_set_apart(std::int64_t table) const {
   std::int64_t entries = 0;
   for (std::int32_t h = 0; h < hosts_->size(); ++h)
@@ -301,6 +302,9 @@ std::int64_t StepRunner::entries_set_apart(std::int64_t table) const {
   return entries;
 }
 
+GradientSumsOfTable StepRunner::gradient_sums(const Tables& tables, std::string_view table) const {
+  const std::int64_t index = tables.find(table).table - tables.tables().data();
+  const ResolvedTable& resolved = setup_.assembly.tables[index];
   if (table != resolved.name() || !resolved.rule->gives_sums()) {
     throw ValueError("gradient_sums: '" + std::string(table) +
                      "' must be a table whose rule is none, its rule is " +

@@ -67,12 +67,12 @@ class StepRunner {
   /// update.
   void recover(std::unique_ptr<HostTeam> hosts);
 
+  /// Throws ValueError unless the table's rule is "none".
+  GradientSumsOfTable gradient_sums(const Tables& tables, std::string_view table) const;
+
   /// Entries of rows named once that the last update set apart from buckets. For tests: that a step
   /// takes this way shows in no result.
   std::int64_t entries_set_apart(std::int64_t table) const;
-
-  /// Throws ValueError unless the table's rule is "none".
-  GradientSumsOfTable gradient_sums(const Tables& tables, std::string_view table) const;
 
   const StepStatistics& statistics() const noexcept { return statistics_; }
 

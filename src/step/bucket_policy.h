@@ -13,10 +13,12 @@
 namespace embertable {
 
 /// Distinct rows, and rows that only one entry names, per entry of a table's last update that had
-/// entries, 0..1. They are expected of the next one. Any thread may read them.
+/// entries, 0..1; and the entries that the last training step looked up. They are expected of the
+/// next one. Any thread may read them.
 struct NamedShares {
   std::atomic<double> unique = 1;
   std::atomic<double> once = 0;
+  std::atomic<std::int64_t> entries = 0;  ///< counts those of all sources
 };
 
 /// A table's update as far as it is known before its entries are read.
