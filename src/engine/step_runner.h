@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "engine/check_gradients.h"
+#include "engine/gradient_tiles.h"
 #include "engine/host_team.h"
 #include "engine/schedule/progress.h"
 #include "engine/schedule/reentrancy_guard.h"
@@ -91,9 +92,10 @@ class StepRunner {
   std::vector<std::shared_ptr<Exchange>> make_exchanges() const;
   std::int64_t activation_floats(Step& step, std::int32_t core, std::int64_t feature) const;
   void accept(Step& step, GradientsOfReplica gradients, bool copy);
-  void check_finite(Step& step, std::int64_t number) const;
-  [[noreturn]] void refuse_gradient(Step& step, std::int64_t number, std::int32_t core,
-                                    std::int64_t feature, std::int64_t bad) const;
+  void take_gradient(Step& step, std::int32_t replica, std::int64_t feature,
+                     const Gradient& gradient, bool copy, bool check);
+  [[noreturn]] void refuse_gradient(Step& step, std::int64_t number,
+                                    const GradientTiles::Place& bad) const;
   std::string reached_row(Step& step, std::int32_t core, std::int64_t feature,
                           std::int64_t output) const;
   void update(Step& step);
@@ -109,6 +111,7 @@ class StepRunner {
   std::unique_ptr<HostTeam> hosts_;
   Step* pending_ = nullptr;       ///< its update waits for the next forward
   std::int64_t summed_step_ = 0;  ///< number of this object's last update; 0: none yet
+  GradientTiles gradient_tiles_;
   StepStatistics statistics_;
   const Step* looked_up_ = nullptr;            ///< the step that the statistics count
   std::vector<std::span<float>> core_values_;  ///< [cores * features], if replicas have several

@@ -98,6 +98,9 @@ std::int64_t lookup_item_floats(std::int64_t all_floats, std::int64_t workers);
 /// Minimum number of output rows of a lookup item.
 inline constexpr std::int64_t kLeastLookupRows = 16;
 
+/// Floats of a gradient that one item copies or checks.
+inline constexpr std::int64_t kGradientTileFloats = 1 << 15;
+
 /// Returns the number of entries from which a bucket counts as large: large buckets are updated
 /// first.
 std::int64_t large_bucket_entries(std::int64_t all_entries, std::int64_t workers);
