@@ -14,6 +14,7 @@
 #include "base/random.h"
 #include "embertable/embertable.h"
 #include "embertable/tensorflow/v1.h"
+#include "engine/engine.h"
 
 namespace {
 std::atomic<std::int64_t> mallocs = 0;
@@ -374,25 +375,30 @@ void steps_of_distinct_ids_allocate_nothing(std::int32_t hosts, RowType row_type
       drawn.push_back(static_cast<std::int64_t>(random_bits(batch, 5, 1, i) % rows));
   }
   std::vector<std::vector<Batch>> batches;
+  const auto drawn = [&](std::size_t b) { return FeatureIds(DenseIds{ids[b % ids.size()], {}}); };
   for (std::size_t b = 0; b < ids.size(); ++b) {
-    const Batch batch{Nested<FeatureIds>::list(
-        {FeatureIds(DenseIds{ids[b], {}}), FeatureIds(DenseIds{ids[(b + 3) % ids.size()], {}})})};
-    batches.emplace_back(hosts, batch);
+    std::vector<Batch>& of_hosts = batches.emplace_back();
+    for (std::size_t at = b; std::ssize(of_hosts) < hosts; at += 4)
+      of_hosts.push_back({Nested<FeatureIds>::list({drawn(at), drawn(at + 3)}), {}});
   }
   const std::vector<float> ones(static_cast<std::size_t>(kEntries * dim), 1);
+  std::int64_t apart = 0;
   const std::vector gradients(hosts,
                               Nested<Gradient>::list({Gradient{ones, {}}, Gradient{ones, {}}}));
   expect_steady([&](std::size_t i) {
     engine.enqueue(batches[i % batches.size()]);
     engine.dequeue();
     engine.apply_gradients(gradients);
+    apart += engine::engine_of(engine).runner.entries_set_apart(0);
   });
+  EXPECT_GT(apart, 50 * hosts * kEntries / 2);
 }
 
 TEST(SteadyStep, AllocatesNothingWhereMostRowsAreNamedOnce) {
   steps_of_distinct_ids_allocate_nothing(1, RowType::kFloat32, 16);
   steps_of_distinct_ids_allocate_nothing(1, RowType::kBfloat16, 16);
-  steps_of_distinct_ids_allocate_nothing(2, RowType::kBfloat16, 13);
+  steps_of_distinct_ids_allocate_nothing(2, RowType::kFloat32, 64);
+  steps_of_distinct_ids_allocate_nothing(2, RowType::kBfloat16, 32);
 }
 
 TEST(SteadyStep, AllocatesNothingByBatchSize) {

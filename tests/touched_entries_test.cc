@@ -1,23 +1,42 @@
-// What a step costs an entry does not grow with the workers. The engine's sources are compiled
-// here once more so that every basic block that runs reports itself: loops over ids count by
-// themselves, whoever writes them.
+// What a step costs an entry grows neither with the workers nor with the hosts. The engine's
+// sources are compiled here once more so that every basic block that runs reports itself: loops
+// over ids count by themselves, whoever writes them.
 #include <gtest/gtest.h>
 
+#include <array>
+#include <atomic>
 #include <cstdint>
 #include <cstdio>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/random.h"
 #include "embertable/embertable.h"
+#include "engine/engine.h"
 
 namespace {
-std::uint64_t blocks = 0;
+
+/// Blocks that one thread has run. The threads of hosts that step together count apart.
+struct alignas(64) Count {
+  std::uint64_t blocks = 0;
+};
+std::array<Count, 64> counts;
+std::atomic<std::size_t> threads = 0;
+thread_local Count& own_count = counts[threads++ % counts.size()];
+
+/// Returns the blocks that all threads have run since the last call. Requires: none steps.
+double blocks() {
+  std::uint64_t sum = 0;
+  for (Count& count : counts) sum += std::exchange(count.blocks, 0);
+  return static_cast<double>(sum);
+}
+
 }  // namespace
 
 extern "C" void __sanitizer_cov_trace_pc();  // NOLINT: the compiler's name
-extern "C" void __sanitizer_cov_trace_pc() { ++blocks; }
+extern "C" void __sanitizer_cov_trace_pc() { ++own_count.blocks; }
 
 namespace embertable {
 namespace {
@@ -59,60 +78,71 @@ struct CountedBatch {
   }
 };
 
+/// How a step is taken.
+struct Way {
+  std::int32_t workers = 1;
+  std::int32_t replicas = 1;  ///< for each host
+  std::int32_t hosts = 1;
+  bool accumulates = true;
+};
+
 /// Blocks that each part of a steady step runs.
-Cost cost_of(std::int32_t workers, std::int64_t samples, Ids kind, std::int32_t replicas) {
-  const std::int64_t rows = kind == Ids::kOnce ? 1'000'000 : 20'000;
-  // A rule without fused forms, so that grouping, sums and tiles are all counted; and no second
-  // part of 16 columns, which would read the entries of hot rows again, with 8 bytes for each 64 of
-  // gradient.
-  constexpr std::int32_t kDim = 12;
+Cost cost_of(const Way& way, std::int64_t samples, Ids kind) {
+  const bool once = kind == Ids::kOnce;
+  const std::int64_t rows = once ? 1'000'000 : 20'000;
+  // A rule without fused forms, so that grouping, sums and tiles are all counted; but rows named
+  // once are set apart for a rule that has one. And no second part of 16 columns, which would read
+  // the entries of hot rows again, with 8 bytes for each 64 of gradient.
+  const Optimizer rule(once ? "sgd" : "momentum", 0.1, {},
+                       {.use_gradient_accumulation = way.accumulates});
+  const std::int32_t dim = once ? 16 : 12;
   StrategyOptions strategy;
-  strategy.replicas_per_host = replicas;
-  strategy.executor = std::make_shared<PretendedWorkers>(workers);
+  strategy.hosts = way.hosts;
+  strategy.replicas_per_host = way.replicas;
+  strategy.executor = std::make_shared<PretendedWorkers>(way.workers);
   const auto feature = [&](const char* name) {
-    return FeatureConfig{.table = make_table({.vocabulary_size = rows, .dim = kDim, .name = name})};
+    return FeatureConfig{.table = make_table({.vocabulary_size = rows, .dim = dim, .name = name})};
   };
-  Embedding engine(Nested<FeatureConfig>::list({feature("a"), feature("b")}),
-                   Optimizer("momentum", 0.1), make_strategy(strategy));
+  Embedding engine(Nested<FeatureConfig>::list({feature("a"), feature("b")}), rule,
+                   make_strategy(strategy));
   const CountedBatch counted(samples, kind, rows);
   const RaggedIds ids{counted.splits, counted.ids};
   const Batch batch{Nested<FeatureIds>::list({FeatureIds(ids), FeatureIds(ids)})};
-  const std::vector<float> ones(samples * kDim, 1);
-  const std::vector gradients(replicas,
+  const std::vector<float> ones(samples * dim, 1);
+  const std::vector gradients(way.hosts * way.replicas,
                               Nested<Gradient>::list({Gradient{ones, {}}, Gradient{ones, {}}}));
   Cost cost;
   for (int step = 0; step < 4; ++step) {  // the last one counts
-    blocks = 0;
+    blocks();
     engine.enqueue(batch);
-    cost.enqueue = static_cast<double>(blocks);
-    blocks = 0;
+    cost.enqueue = blocks();
     engine.dequeue();
-    cost.forward = static_cast<double>(blocks);
-    blocks = 0;
+    cost.forward = blocks();
     engine.apply_gradients(gradients);
-    cost.backward = static_cast<double>(blocks);
+    cost.backward = blocks();
   }
+  const std::int64_t apart = engine::engine_of(engine).runner.entries_set_apart(0);
+  EXPECT_EQ(apart > std::ssize(counted.ids) / 2, once) << apart;
   return cost;
 }
 
-/// Cost of one more entry: what is paid once for a step or a worker does not count.
-Cost cost_of_entry(std::int32_t workers, Ids kind, std::int32_t replicas) {
+/// Cost of one more entry: what is paid once for a step, worker or host does not count.
+Cost cost_of_entry(const Way& way, Ids kind) {
   constexpr std::int64_t kFew = 4096, kMany = 12288;
-  const Cost few = cost_of(workers, kFew, kind, replicas),
-             many = cost_of(workers, kMany, kind, replicas);
-  const auto entries = static_cast<double>((kMany - kFew) * 4 * 2 * replicas);
+  const Cost few = cost_of(way, kFew, kind), many = cost_of(way, kMany, kind);
+  const auto entries = static_cast<double>((kMany - kFew) * 4 * 2 * way.replicas * way.hosts);
   return {(many.enqueue - few.enqueue) / entries, (many.forward - few.forward) / entries,
           (many.backward - few.backward) / entries};
 }
 
-/// More workers may cost an entry a seventh more, and half a block: their buckets are smaller, and
-/// each has costs of its own. A pass of every worker over all entries would cost 64 blocks.
-void expect_same_cost(std::int32_t few_workers, Ids kind, std::int32_t replicas) {
-  const Cost few = cost_of_entry(few_workers, kind, replicas),
-             many = cost_of_entry(64, kind, replicas);
+/// More workers or hosts may cost an entry a seventh more, and half a block: their buckets are
+/// smaller, and each has costs of its own. A pass of each over all entries would cost a block each.
+void expect_same_cost(const Way& few_ways, const Way& many_ways, Ids kind) {
+  const Cost few = cost_of_entry(few_ways, kind), many = cost_of_entry(many_ways, kind);
   const auto check = [&](const char* stage, double apart, double together) {
-    std::printf("%-8s %6.2f blocks an entry where they are %d, %6.2f where they are 64\n", stage,
-                apart, few_workers, together);
+    std::printf("%-8s %6.2f blocks an entry with %d workers and %d hosts, %6.2f with %d and %d\n",
+                stage, apart, few_ways.workers, few_ways.hosts, together, many_ways.workers,
+                many_ways.hosts);
     EXPECT_GT(apart, 0.2) << stage << ": is this code still counted?";
     EXPECT_LT(together, apart * 1.15 + 0.5) << stage;
   };
@@ -121,13 +151,29 @@ void expect_same_cost(std::int32_t few_workers, Ids kind, std::int32_t replicas)
   check("backward", few.backward, many.backward);
 }
 
-TEST(TouchedEntries, CostTheSameForAnyNumberOfWorkers) { expect_same_cost(1, Ids::kUniform, 1); }
-TEST(TouchedEntries, CostTheSameWhereMostRowsAreNamedOnce) { expect_same_cost(1, Ids::kOnce, 1); }
-TEST(TouchedEntries, CostTheSameWithSeveralReplicas) { expect_same_cost(1, Ids::kUniform, 3); }
+TEST(TouchedEntries, CostTheSameForAnyNumberOfWorkers) {
+  expect_same_cost({.workers = 1}, {.workers = 64}, Ids::kUniform);
+}
+TEST(TouchedEntries, CostTheSameWhereMostRowsAreNamedOnce) {
+  expect_same_cost({.workers = 1}, {.workers = 64}, Ids::kOnce);
+}
+TEST(TouchedEntries, CostTheSameWithSeveralReplicas) {
+  expect_same_cost({.workers = 1, .replicas = 3}, {.workers = 64, .replicas = 3}, Ids::kUniform);
+}
 
 // One worker has no need to share hot rows, and one bucket needs no counters: so against two.
-TEST(TouchedEntries, CostTheSameWhereOneIdIsHot) { expect_same_cost(2, Ids::kThirdIsOne, 1); }
-TEST(TouchedEntries, CostTheSameWhereOneIdIsAlone) { expect_same_cost(2, Ids::kOneAlone, 1); }
+TEST(TouchedEntries, CostTheSameWhereOneIdIsHot) {
+  expect_same_cost({.workers = 2}, {.workers = 64}, Ids::kThirdIsOne);
+}
+TEST(TouchedEntries, CostTheSameWhereOneIdIsAlone) {
+  expect_same_cost({.workers = 2}, {.workers = 64}, Ids::kOneAlone);
+}
+
+// Most entries are for rows of other hosts, whether these are 7 or 15.
+TEST(TouchedEntries, CostTheSameForAnyNumberOfHostsWithoutAccumulation) {
+  expect_same_cost({.hosts = 8, .accumulates = false}, {.hosts = 16, .accumulates = false},
+                   Ids::kUniform);
+}
 
 }  // namespace
 }  // namespace embertable

@@ -97,12 +97,9 @@ def test_lookups_of_mapped_tables(kind, hosts, tmp_path):
     calls_during(array, values, lambda: served(ids))
 
 
-@pytest.mark.parametrize("out_of_range", ["error", "drop"])
-@pytest.mark.parametrize("kind, length", KINDS_AND_LENGTHS)
-def test_batches_of_an_engine(kind, length, out_of_range):
+def trains_while_ids_change(kind, strategy, length=0, **options):
     feature = et.FeatureConfig(table(), max_sequence_length=length)
-    engine = et.Embedding(feature, et.SGD(0.1), et.EngineStrategy(threads=2), out_of_range=out_of_range,
-                          gradient_policy="allow")  # rows grow beyond all numbers
+    engine = et.Embedding(feature, et.SGD(0.1), strategy, gradient_policy="allow", **options)  # rows grow beyond all numbers
     ids, array, values = ids_of(kind)
 
     def step():
@@ -111,6 +108,17 @@ def test_batches_of_an_engine(kind, length, out_of_range):
 
     step()
     calls_during(array, values, step)
+
+
+@pytest.mark.parametrize("out_of_range", ["error", "drop"])
+@pytest.mark.parametrize("kind, length", KINDS_AND_LENGTHS)
+def test_batches_of_an_engine(kind, length, out_of_range):
+    trains_while_ids_change(kind, et.EngineStrategy(threads=2), length, out_of_range=out_of_range)
+
+
+@pytest.mark.parametrize("kind", ["dense", "sparse values", "sparse indices", "unsorted indices"])
+def test_batches_that_are_cut_for_cores(kind):
+    trains_while_ids_change(kind, et.EngineStrategy(threads=1, cores_per_replica=2))
 
 
 def variable(parts=2, dtype="float32"):

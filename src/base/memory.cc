@@ -25,6 +25,7 @@ constexpr std::int64_t kLine = 64;
 constexpr std::int64_t kSetSpan = 4096;  // pieces this far apart compete for the same sets of L1
 constexpr std::int64_t kStagger = 11 * kLine;  // odd in lines: many pieces in a row stay apart
 constexpr std::int64_t kFirstBlock = 64 << 10;
+constexpr std::int64_t kMostDoubled = 16 << 20;  // an arena of more grows by an eighth of itself
 
 std::int64_t round_up(std::int64_t value, std::int64_t unit) {
   return (value + unit - 1) / unit * unit;
@@ -147,8 +148,9 @@ void* Arena::take_bytes(std::int64_t bytes) {
 }
 
 void Arena::add_block(std::int64_t bytes) {
-  const std::int64_t before = blocks_.empty() ? kFirstBlock : 2 * blocks_.back().bytes();
-  blocks_.emplace_back(std::max(before, bytes + kStagger));
+  const std::int64_t held = this->bytes();
+  const std::int64_t growth = std::max(std::min(held, kMostDoubled), held / 8);
+  blocks_.emplace_back(std::max({kFirstBlock, growth, bytes + kStagger}));
   blocks_.back().touch();
   used_ = 0;
 }

@@ -161,11 +161,34 @@ TEST(Arena, EveryPieceStaysValidWhileItGrows) {
   }
 }
 
-TEST(Arena, GrowsByDoublingSoThatMappingsAreFew) {
+TEST(Arena, GrowsBySharesOfItselfSoThatMappingsAreFew) {
   Arena arena;
-  for (int i = 0; i < 1000; ++i) (void)arena.take<float>(1 << 14);
+  int mappings = 0;
+  for (std::int64_t before = 0, i = 0; i < 1000; ++i, before = arena.bytes()) {
+    (void)arena.take<float>(1 << 14);
+    mappings += arena.bytes() > before ? 1 : 0;
+  }
   EXPECT_GE(arena.bytes(), 1000LL << 16);
-  EXPECT_LE(arena.bytes(), 4 * (1000LL << 16));
+  EXPECT_LE(arena.bytes(), 2 * (1000LL << 16));
+  EXPECT_LE(mappings, 16);
+}
+
+TEST(Arena, ALittleMoreThanBeforeTakesLittleMoreMemory) {
+  constexpr std::int64_t kPieces = 100, kMore = 4, kPiece = 1 << 20;
+  Arena arena;
+  const auto take = [&](std::int64_t pieces) {
+    for (std::int64_t i = 0; i < pieces; ++i) (void)arena.take<std::byte>(kPiece);
+  };
+  take(kPieces);
+  arena.reset();
+  take(kPieces);
+  const std::int64_t steady = arena.bytes();
+  EXPECT_LE(steady, kPieces * kPiece * 11 / 10);
+  take(kMore);
+  EXPECT_LE(arena.bytes(), steady * 5 / 4);
+  arena.reset();
+  take(kPieces + kMore);
+  EXPECT_LE(arena.bytes(), steady * 11 / 10);
 }
 
 TEST(Arena, WorksOnAfterAMove) {

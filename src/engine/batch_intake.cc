@@ -5,7 +5,6 @@
 #include <string>
 #include <utility>
 
-#include "base/assert.h"
 #include "embertable/errors.h"
 #include "engine/batch_parts.h"
 #include "engine/batch_size.h"
@@ -279,12 +278,12 @@ void BatchIntake::check_shapes_of_cores(std::span<const Shape> shapes) const {
 void BatchIntake::read(Step& step, const Feed& feed) {
   std::vector<CoreBatch::Item>& items = step.core[feed.cores.first].items;
   items.clear();
+  choose_buckets(step, feed);
   std::int64_t ids = 0;
   try {
     for (std::int32_t c = feed.cores.first; c < feed.cores.last; ++c) {
       if (feed.cut && c % feed.cores_per_replica == 0) cut_for_cores(step, feed, c);
       const Batch& batch = feed.batch_of(c);
-      choose_buckets(step, feed, batch);
       CoreBatch& core = step.core[c];
       core.memory.reset();
       for (std::int64_t i = 0; i < std::ssize(specs_); ++i) {
@@ -341,12 +340,15 @@ void BatchIntake::cut_for_cores(Step& step, const Feed& feed, std::int32_t first
   for (std::int64_t i = 0; i < std::ssize(specs_); ++i) {
     if (cut_in_parts(batch.features[i], weights_of(batch, i), i, cores)) continue;
     check_values(feed, specs_);
-    EMBERTABLE_ASSERT(!"a batch that cannot be cut is refused");
+    // All of it is good: the indices that were not were changed once more.
+    input::Refusal{&specs_[i], feed.replica_of(first_core)}.at(
+        -1, -1, "indices must not change during the call");
   }
 }
 
-/// Chooses the buckets of each table's update by the first batch of a step.
-void BatchIntake::choose_buckets(Step& step, const Feed& feed, const Batch& batch) {
+/// Chooses the buckets of each table's update by the first call that feeds a step, as if its cores
+/// stood for all. Where it feeds some of them, the others may bring as much as in the last step.
+void BatchIntake::choose_buckets(Step& step, const Feed& feed) {
   const std::lock_guard lock(choosing_buckets_);
   if (!step.cuts.empty()) return;
   for (std::int64_t t = 0; t < std::ssize(expected_); ++t) {
@@ -354,11 +356,17 @@ void BatchIntake::choose_buckets(Step& step, const Feed& feed, const Batch& batc
     update.unique_share = shares_[t].unique.load(std::memory_order_relaxed);
     update.once_share = shares_[t].once.load(std::memory_order_relaxed);
     update.entries = update.outputs = 0;
-    for (const std::int64_t feature : setup_.assembly.tables[t].features) {
-      const FeatureIds& ids = batch.features[feature];
-      update.entries += ids_in(ids) * setup_.strategy->cores() / feed.parts();
-      update.outputs = std::max(update.outputs, outputs_of(ids, specs_[feature]));
+    for (const Batch& batch : feed.batches) {
+      for (const std::int64_t feature : setup_.assembly.tables[t].features) {
+        const FeatureIds& ids = batch.features[feature];
+        update.entries += ids_in(ids);
+        update.outputs = std::max(update.outputs, outputs_of(ids, specs_[feature]));
+      }
     }
+    update.entries *= setup_.strategy->cores();
+    update.entries /= std::ssize(feed.batches) * feed.parts();
+    if (feed.cores.last - feed.cores.first < setup_.cores)
+      update.entries = std::max(update.entries, shares_[t].entries.load(std::memory_order_relaxed));
   }
   embertable::choose_buckets(expected_, setup_.executor->workers(),
                              setup_.options.tuning.bucket_bytes, setup_.level, step.cuts);

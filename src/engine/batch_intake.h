@@ -88,7 +88,7 @@ class BatchIntake {
   void check_weights_structure(const Batch& batch) const;
   void check_shapes_of_cores(std::span<const Shape> shapes) const;
   void check_values(const Feed& feed, std::span<const FeatureSpec> specs) const;
-  void choose_buckets(Step& step, const Feed& feed, const Batch& batch);
+  void choose_buckets(Step& step, const Feed& feed);
   void cut_for_cores(Step& step, const Feed& feed, std::int32_t first_core);
 
   const Setup& setup_;

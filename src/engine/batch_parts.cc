@@ -1,5 +1,6 @@
 #include "engine/batch_parts.h"
 
+#include "base/read_once.h"
 #include "embertable/errors.h"
 
 namespace embertable::engine {
@@ -35,11 +36,18 @@ bool cut_dense(const DenseIds& ids, std::int64_t feature, std::span<CoreBatch> c
   return true;
 }
 
-/// Counts the entries of each core's rows. Returns false for an entry outside all rows.
-bool count_entries(const SparseIds& ids, std::int64_t rows, std::span<std::int64_t> count) {
+std::int64_t read_integer(const IntegerSpan& from, std::int64_t i) {
+  return from.is_int64() ? read_once(static_cast<const std::int64_t*>(from.data())[i])
+                         : read_once(static_cast<const std::int32_t*>(from.data())[i]);
+}
+
+/// Notes the row of each entry and counts the entries of each core's rows. Returns false for an
+/// entry outside all rows.
+bool note_rows(const SparseIds& ids, std::int64_t rows, std::span<std::int64_t> row_of,
+               std::span<std::int64_t> count) {
   const int rank = ids.dense_shape.rank();
   for (std::int64_t entry = 0; entry < ids.values.size(); ++entry) {
-    const std::int64_t row = ids.indices[entry * rank];
+    const std::int64_t row = row_of[entry] = read_integer(ids.indices, entry * rank);
     if (row < 0 || row >= ids.dense_shape[0]) return false;
     ++count[row / rows];
   }
@@ -55,16 +63,17 @@ bool cut_sparse(const SparseIds& ids, const FloatSpan* weights, std::int64_t fea
     return false;
   const std::int64_t rows = whole[0] / static_cast<std::int64_t>(cores.size());
   const int rank = whole.rank();
-  const std::span<std::int64_t> count =
-      cores.front().part_memory.take_zeros<std::int64_t>(static_cast<std::int64_t>(cores.size()));
-  if (!count_entries(ids, rows, count)) return false;
+  Arena& shared = cores.front().part_memory;
+  const auto count = shared.take_zeros<std::int64_t>(std::ssize(cores));
+  // Another thread may change the indices: the rows that were counted are those that are cut.
+  const auto row_of = shared.take<std::int64_t>(entries);
+  if (!note_rows(ids, rows, row_of, count)) return false;
 
   struct Part {
     std::span<std::int64_t> indices, values;
     std::span<float> weights;
   };
-  const std::span<Part> part =
-      cores.front().part_memory.take<Part>(static_cast<std::int64_t>(cores.size()));
+  const auto part = shared.take<Part>(std::ssize(cores));
   for (std::int64_t core = 0; core < std::ssize(cores); ++core) {
     Arena& memory = cores[core].part_memory;
     part[core] = {memory.take<std::int64_t>(count[core] * rank),
@@ -73,11 +82,11 @@ bool cut_sparse(const SparseIds& ids, const FloatSpan* weights, std::int64_t fea
     count[core] = 0;
   }
   for (std::int64_t entry = 0; entry < entries; ++entry) {
-    const std::int64_t row = ids.indices[entry * rank];
+    const std::int64_t row = row_of[entry];
     const std::int64_t core = row / rows, at = count[core]++;
     std::int64_t* index = &part[core].indices[at * rank];
-    for (int axis = 0; axis < rank; ++axis) index[axis] = ids.indices[entry * rank + axis];
     index[0] = row % rows;
+    for (int axis = 1; axis < rank; ++axis) index[axis] = ids.indices[entry * rank + axis];
     part[core].values[at] = ids.values[entry];
     if (weights) part[core].weights[at] = (*weights)[entry];
   }

@@ -20,12 +20,6 @@ namespace {
                    std::to_string(setup.replicas) + " replicas, got " + std::to_string(trees));
 }
 
-const float* copied(const FloatSpan& values, Arena& memory) {
-  const std::span<float> copy = memory.take<float>(values.size());
-  for (std::int64_t k = 0; k < values.size(); ++k) copy[k] = values[k];
-  return copy.data();
-}
-
 }  // namespace
 
 void check_gradient(const Gradient& gradient, const Shape& expected, const std::string& path,
@@ -33,12 +27,6 @@ void check_gradient(const Gradient& gradient, const Shape& expected, const std::
   const bool right_shape = !gradient.shape.has_rank() || gradient.shape == expected;
   if (!gradient.is_none() && !(right_shape && gradient.values.size() == expected.num_elements()))
     refuse_shape(gradient, expected, path, replica);
-}
-
-const float* floats_of(const Gradient& gradient, bool copy, Arena& memory) {
-  if (gradient.is_none()) return nullptr;
-  if (copy || gradient.values.is_double()) return copied(gradient.values, memory);
-  return static_cast<const float*>(gradient.values.data());
 }
 
 void check_gradient_structure(const Setup& setup, const Nested<Gradient>& gradients) {

@@ -4,7 +4,6 @@
 #include <span>
 #include <string>
 
-#include "base/memory.h"
 #include "embertable/batch.h"
 #include "embertable/shape.h"
 #include "engine/setup.h"
@@ -15,10 +14,6 @@ namespace embertable::engine {
 /// absent or has the shape `expected`.
 void check_gradient(const Gradient& gradient, const Shape& expected, const std::string& path,
                     std::int32_t replica);
-
-/// Returns the gradient's numbers in place or, if they are doubles or `copy` is set, in `memory`;
-/// null if there is no gradient.
-const float* floats_of(const Gradient& gradient, bool copy, Arena& memory);
 
 /// Throws ValueError or TypeError unless the tree has the structure of the features.
 void check_gradient_structure(const Setup& setup, const Nested<Gradient>& gradients);

@@ -263,7 +263,7 @@ RestoreReport Engine::restore(const checkpoint::StepSource& source, const Restor
   const std::lock_guard no_step(runner.stepping());
   const std::lock_guard no_build(store.building());
   setup.group->meet();
-  const bool failed = !progress.failure().empty(), refused = runner.was_refused();
+  const bool failed = !progress.failure().empty(), refused = schedule.awaits_refused();
   setup.group->together("restore", [&] {
     if (store.built()) store.own();
     if (!failed && !refused) schedule.require_no_gradients_outstanding("restore");

@@ -142,6 +142,9 @@ void Restoration::read_into(Tables& tables, Progress& progress,
     throw StateError(fail_restore(progress, of_another_host.what()));
   } catch (const std::exception& error) {
     throw IoError(fail_restore(progress, error.what()));
+  } catch (...) {
+    fail_restore(progress, "unknown error");
+    throw;
   }
 }
 

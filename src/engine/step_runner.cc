@@ -8,7 +8,6 @@
 #include "embertable/errors.h"
 #include "exchange/local_exchange.h"
 #include "exchange/threads_exchange.h"
-#include "kernels/finite.h"
 
 namespace embertable::engine {
 
@@ -132,57 +131,68 @@ void StepRunner::undo_forward(Step& step) noexcept {
 /// else.
 void StepRunner::accept(Step& step, GradientsOfReplica gradients, bool copy) {
   const std::int64_t number = progress_.next(), features = setup_.features.size();
+  const bool check = setup_.options.gradient_policy == GradientPolicy::kError;
   setup_.group->together(Stage{"apply_gradients", number}, [&] {
     step.gradient_memory.reset();
     step.gradient.assign(setup_.cores * features, nullptr);
+    gradient_tiles_.clear();
     for (std::int32_t replica = 0; replica < setup_.replicas; ++replica) {
       const Nested<Gradient>& of = gradients(replica);
       for (std::int64_t i = 0; i < features; ++i)
         check_gradient(of[i], step.shape[replica * features + i], setup_.features.path(i), replica);
-      for (std::int64_t i = 0; i < features; ++i) {
-        const float* gradient = floats_of(of[i], copy, step.gradient_memory);
-        const std::int32_t first = replica * setup_.cores_per_replica;
-        for (std::int32_t c = first; gradient && c < first + setup_.cores_per_replica; ++c) {
-          step.gradient[c * features + i] = gradient;
-          gradient += activation_floats(step, c, i);
-        }
-        if (of[i].is_none() && setup_.options.log)
-          setup_.warn("feature '" + setup_.features.path(i) + "': no gradient, zeros are used");
-      }
+      for (std::int64_t i = 0; i < features; ++i)
+        take_gradient(step, replica, i, of[i], copy, check);
     }
-    if (setup_.options.gradient_policy == GradientPolicy::kError) check_finite(step, number);
+    const auto bad = gradient_tiles_.run(*setup_.executor, setup_.options.tuning.inline_floats,
+                                         check, setup_.level);
+    if (bad) refuse_gradient(step, number, *bad);
     ask_rates(setup_.assembly, number, step.rates);
   });
 }
 
-/// Throws DataError if a gradient of update `number` is not finite.
-void StepRunner::check_finite(Step& step, std::int64_t number) const {
-  for (std::int32_t c = 0; c < setup_.cores; ++c)
-    for (std::int64_t i = 0; i < setup_.features.size(); ++i) {
-      const float* gradient = step.gradient[c * setup_.features.size() + i];
-      const std::int64_t count = gradient ? activation_floats(step, c, i) : 0;
-      const std::int64_t bad = first_not_finite(gradient, count, setup_.level);
-      if (bad < count) refuse_gradient(step, number, c, i, bad);
-    }
+/// Keeps where the gradient of one feature of one replica will be, and lists what is to be copied
+/// or checked.
+void StepRunner::take_gradient(Step& step, std::int32_t replica, std::int64_t feature,
+                               const Gradient& gradient, bool copy, bool check) {
+  const FloatSpan& values = gradient.values;
+  if (gradient.is_none()) {
+    if (setup_.options.log)
+      setup_.warn("feature '" + setup_.features.path(feature) + "': no gradient, zeros are used");
+    return;
+  }
+  const bool copies = copy || values.is_double();
+  float* const to = copies ? step.gradient_memory.take<float>(values.size()).data() : nullptr;
+  const float* const all = copies ? to : static_cast<const float*>(values.data());
+  const std::int32_t begin = replica * setup_.cores_per_replica;
+  std::int64_t first = 0;
+  for (std::int32_t c = begin; all && c < begin + setup_.cores_per_replica; ++c) {
+    const std::int64_t count = activation_floats(step, c, feature);
+    step.gradient[c * setup_.features.size() + feature] = all + first;
+    if (copies || check)
+      gradient_tiles_.add({c, feature, values, first, count, copies ? to + first : nullptr});
+    first += count;
+  }
 }
 
-/// Throws because a number of one core's gradient is not finite.
-void StepRunner::refuse_gradient(Step& step, std::int64_t number, std::int32_t core,
-                                 std::int64_t feature, std::int64_t bad) const {
+/// Throws DataError because a number of one core's gradient of update `number` is not finite.
+void StepRunner::refuse_gradient(Step& step, std::int64_t number,
+                                 const GradientTiles::Place& bad) const {
+  const auto core = static_cast<std::int32_t>(bad.core);
   const std::int32_t replica = core / setup_.cores_per_replica;
   std::int64_t before = 0;  // floats of the replica's other cores
   for (std::int32_t c = replica * setup_.cores_per_replica; c < core; ++c)
-    before += activation_floats(step, c, feature);
-  const ResolvedTable& table = setup_.table(feature);
-  const std::int64_t dim = table.config.dim, sample = (before + bad) / dim;
-  const std::string path = setup_.features.path(feature);
+    before += activation_floats(step, c, bad.feature);
+  const ResolvedTable& table = setup_.table(bad.feature);
+  const std::int64_t dim = table.config.dim, sample = (before + bad.position) / dim;
+  const std::string path = setup_.features.path(bad.feature);
   throw DataError(
       fmt::format("feature '{}', replica {}, sample {}: the gradient must be finite, got {} in "
                   "column {}; in step {} it would reach {} of table '{}'",
                   path, replica, sample,
-                  step.gradient[core * setup_.features.size() + feature][bad], bad % dim, number,
-                  reached_row(step, core, feature, bad / dim), table.name()),
-      {.feature = path, .replica = replica, .sample = sample, .position = before + bad});
+                  step.gradient[core * setup_.features.size() + bad.feature][bad.position],
+                  bad.position % dim, number,
+                  reached_row(step, core, bad.feature, bad.position / dim), table.name()),
+      {.feature = path, .replica = replica, .sample = sample, .position = before + bad.position});
 }
 
 /// Describes where the gradient of one output row of a core goes.
@@ -218,7 +228,6 @@ void StepRunner::flush() {
 }
 
 void StepRunner::drop_pending() {
-  refused_ = false;
   if (pending_) schedule_.give_back(std::exchange(pending_, nullptr));
 }
 
@@ -227,9 +236,9 @@ void StepRunner::update(Step& step) {
   const std::int64_t number = progress_.updates() + 1;
   summed_step_ = 0;
   // An error of this part has changed no row: the same gradients may be given again.
-  refused_ = true;
+  step.refused = true;
   hosts_->run([&](Host& host) { host.prepare_update(step, step.rates, number); });
-  refused_ = false;
+  step.refused = false;
   progress_.fail_if_thrown([&] { hosts_->run([&](Host& host) { host.update(); }); });
   progress_.count_update();
   summed_step_ = number;
@@ -269,6 +278,10 @@ void StepRunner::count_lookups(Step& step) noexcept {
       counts.empty_rows += reader.empty_rows();
     }
   }
+  for (std::int64_t t = 0; step.training && t < std::ssize(statistics_.tables); ++t)
+    shares_[t].entries.store(
+        statistics_.tables[t].entries * setup_.strategy->cores() / setup_.cores,
+        std::memory_order_relaxed);
 }
 
 /// Counts an update. The statistics may be those of a later lookup, which has its own ids.
@@ -290,6 +303,13 @@ void StepRunner::count_update(const Step& step) noexcept {
     }
     if (looked_up_ == &step) counts.unique_rows = unique;
   }
+}
+
+std::int64_t StepRunner::entries_set_apart(std::int64_t table) const {
+  std::int64_t entries = 0;
+  for (std::int32_t h = 0; h < hosts_->size(); ++h)
+    entries += hosts_->host(h).updated().set_apart(table);
+  return entries;
 }
 
 GradientSumsOfTable StepRunner::gradient_sums(const Tables& tables, std::string_view table) const {

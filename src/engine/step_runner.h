@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "engine/check_gradients.h"
+#include "engine/gradient_tiles.h"
 #include "engine/host_team.h"
 #include "engine/schedule/progress.h"
 #include "engine/schedule/reentrancy_guard.h"
@@ -63,15 +64,16 @@ class StepRunner {
   void flush();
   void drop_pending();
 
-  /// Whether the last update could not be prepared: its batch may never get gradients.
-  bool was_refused() const noexcept { return refused_; }
-
   /// After a restore of failed tables: drops the dequeued batches without gradients and the pending
   /// update.
   void recover(std::unique_ptr<HostTeam> hosts);
 
   /// Throws ValueError unless the table's rule is "none".
   GradientSumsOfTable gradient_sums(const Tables& tables, std::string_view table) const;
+
+  /// Entries of rows named once that the last update set apart from buckets. For tests: that a step
+  /// takes this way shows in no result.
+  std::int64_t entries_set_apart(std::int64_t table) const;
 
   const StepStatistics& statistics() const noexcept { return statistics_; }
 
@@ -90,9 +92,10 @@ class StepRunner {
   std::vector<std::shared_ptr<Exchange>> make_exchanges() const;
   std::int64_t activation_floats(Step& step, std::int32_t core, std::int64_t feature) const;
   void accept(Step& step, GradientsOfReplica gradients, bool copy);
-  void check_finite(Step& step, std::int64_t number) const;
-  [[noreturn]] void refuse_gradient(Step& step, std::int64_t number, std::int32_t core,
-                                    std::int64_t feature, std::int64_t bad) const;
+  void take_gradient(Step& step, std::int32_t replica, std::int64_t feature,
+                     const Gradient& gradient, bool copy, bool check);
+  [[noreturn]] void refuse_gradient(Step& step, std::int64_t number,
+                                    const GradientTiles::Place& bad) const;
   std::string reached_row(Step& step, std::int32_t core, std::int64_t feature,
                           std::int64_t output) const;
   void update(Step& step);
@@ -106,9 +109,9 @@ class StepRunner {
   const std::shared_ptr<StepLock> steps_;
   std::vector<NamedShares> shares_;  ///< by host of this process and table; outlives hosts
   std::unique_ptr<HostTeam> hosts_;
-  Step* pending_ = nullptr;  ///< its update waits for the next forward
-  bool refused_ = false;
+  Step* pending_ = nullptr;       ///< its update waits for the next forward
   std::int64_t summed_step_ = 0;  ///< number of this object's last update; 0: none yet
+  GradientTiles gradient_tiles_;
   StepStatistics statistics_;
   const Step* looked_up_ = nullptr;            ///< the step that the statistics count
   std::vector<std::span<float>> core_values_;  ///< [cores * features], if replicas have several

@@ -5,6 +5,7 @@
 
 #include "embertable/embedding.h"
 #include "engine/check_gradients.h"
+#include "engine/gradient_tiles.h"
 #include "input/denominator.h"
 #include "step/bucket_policy.h"
 
@@ -30,6 +31,17 @@ LookupPlan plan_of(const Gather<std::uint64_t>& gather, bool wide) {
   return plan;
 }
 
+/// Returns the gradient's numbers in place or, if they are doubles, in `memory`; null if there is
+/// no gradient.
+const float* floats_of(const Gradient& gradient, Arena& memory) {
+  if (gradient.is_none()) return nullptr;
+  const FloatSpan& values = gradient.values;
+  if (!values.is_double()) return static_cast<const float*>(values.data());
+  const std::span<float> copy = memory.take<float>(values.size());
+  engine::copy_floats({.values = values, .count = values.size(), .copy = copy.data()});
+  return copy.data();
+}
+
 }  // namespace
 
 std::vector<const float*> take_gradients(const Lookup& lookup, const Nested<Gradient>& gradients,
@@ -39,8 +51,7 @@ std::vector<const float*> take_gradients(const Lookup& lookup, const Nested<Grad
     engine::check_gradient(gradients[leaf], lookup.activations()[leaf].shape, gradients.path(leaf),
                            replica);
   std::vector<const float*> floats;
-  for (const Gradient& gradient : gradients.leaves())
-    floats.push_back(engine::floats_of(gradient, false, memory));
+  for (const Gradient& gradient : gradients.leaves()) floats.push_back(floats_of(gradient, memory));
   return floats;
 }
 

@@ -191,6 +191,7 @@ void BackwardRun::prepare(HostStep& step, Workers& workers) {
     Table& table = tables_[t];
     TableRun& run = *(table.run = &step.tables[t]);
     run.step.failure = &failure_;
+    table.set_apart = run.plan.once;
     if (run.gives_sums) {
       const std::int64_t entries = run.plan.entries();
       table.sums.start(run.rows, run.accumulates ? std::min(entries, run.rows.rows) : entries);

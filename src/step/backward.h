@@ -59,6 +59,9 @@ class BackwardRun {
     return tables_[table].unique.load(std::memory_order_relaxed);
   }
 
+  /// Entries of the last update of a table that were set apart from buckets.
+  std::int64_t set_apart(std::int64_t table) const noexcept { return tables_[table].set_apart; }
+
   /// Summed gradients of the last update of a table whose rule hands gradients on.
   const GradientSums& sums(std::int64_t table) const noexcept { return tables_[table].sums; }
 
@@ -71,6 +74,7 @@ class BackwardRun {
     std::vector<std::uint16_t> touched;  ///< TableUpdate::touched, where every row steps
     GradientSums sums;
     std::atomic<std::int64_t> unique = 0, once = 0;
+    std::int64_t set_apart = 0;
   };
 
   /// A bucket of a table, some of its entries that are set apart, or small tables side by side.

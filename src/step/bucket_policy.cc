@@ -90,7 +90,7 @@ std::int64_t updated_bytes(const RowBlock& rows) {
 bool is_small_table(std::int64_t rows, std::int64_t dim, std::int64_t entries,
                     std::int64_t outputs) {
   return rows * dim * static_cast<std::int64_t>(sizeof(float)) <= kSideBySideBytes / 2 &&
-         entries * 2 >= rows && outputs <= kPieceRows;
+         entries * 2 >= rows && entries <= outputs && outputs <= kPieceRows;
 }
 
 void choose_buckets(std::span<const ExpectedUpdate> tables, std::int32_t workers,

@@ -13,10 +13,12 @@
 namespace embertable {
 
 /// Distinct rows, and rows that only one entry names, per entry of a table's last update that had
-/// entries, 0..1. They are expected of the next one. Any thread may read them.
+/// entries, 0..1; and the entries that the last training step looked up. They are expected of the
+/// next one. Any thread may read them.
 struct NamedShares {
   std::atomic<double> unique = 1;
   std::atomic<double> once = 0;
+  std::atomic<std::int64_t> entries = 0;  ///< counts those of all sources
 };
 
 /// A table's update as far as it is known before its entries are read.
@@ -75,8 +77,9 @@ int once_slot_bits(std::int64_t entries);
 /// not where a step names few distinct rows, which are in a cache already.
 bool reads_through_level2(double unique_share);
 
-/// Whether a table with one source is small enough for one bucket. If every output row has one
-/// entry, such a table is updated with one accumulator per row, without grouping.
+/// Whether a table with one source is small enough for one bucket: its output rows have at most one
+/// entry on average. If each has one, such a table is updated with one accumulator per row, without
+/// grouping.
 bool is_small_table(std::int64_t rows, std::int64_t dim, std::int64_t entries,
                     std::int64_t outputs);
 
@@ -94,6 +97,9 @@ std::int64_t lookup_item_floats(std::int64_t all_floats, std::int64_t workers);
 
 /// Minimum number of output rows of a lookup item.
 inline constexpr std::int64_t kLeastLookupRows = 16;
+
+/// Floats of a gradient that one item copies or checks.
+inline constexpr std::int64_t kGradientTileFloats = 1 << 15;
 
 /// Returns the number of entries from which a bucket counts as large: large buckets are updated
 /// first.

@@ -77,6 +77,10 @@ TEST(ChooseBuckets, SmallTablesHaveOneUnlessTheCallerSaysASize) {
   two_sources.one_source = false;
   EXPECT_EQ(choose({two_sources}, 4), std::vector<std::int32_t>{4});
   EXPECT_EQ(choose({small}, 4, 12800), std::vector<std::int32_t>{11});
+  ExpectedUpdate multi_hot = small;
+  multi_hot.entries = 50 * small.outputs;
+  EXPECT_EQ(choose({multi_hot}, 16),
+            std::vector<std::int32_t>{63});  // a bucket has 16 rows or more
 }
 
 TEST(ChooseBuckets, ABucketHasAtMostEightThousandEntriesWhateverRowsTheyName) {

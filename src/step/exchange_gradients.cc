@@ -126,7 +126,10 @@ std::span<GradientExchange::ReplicaSums> GradientExchange::list_sums(const HostS
       sum->entry = memory.take<UpdateEntry<std::uint32_t>>(entries + 1);
       if (gain) sum->gain = memory.take<float>(entries + 1).data();
       sum->index = memory.take<std::uint32_t>(table.accumulates ? sum->places + 1 : entries);
-      if (table.accumulates) sum->named = memory.take<std::uint8_t>(sum->places);
+      if (table.accumulates)
+        sum->named = memory.take<std::uint8_t>(sum->places);
+      else
+        sum->run = memory.take_zeros<std::int64_t>(messages.hosts() + 1);
       sum->gradient =
           memory.take<float>((table.accumulates ? sum->places : entries) * table.rows.dim);
       ++sum;
@@ -217,34 +220,39 @@ void GradientExchange::ReplicaSums::sum_rows(GroupScratch& scratch, SimdLevel le
   update_entries(update, 0, std::ssize(entry), scratch, level);
 }
 
-/// Writes the listed entries' gradients, one by one, for a table without accumulation.
+/// Writes the listed entries' gradients, one by one, for a table without accumulation: those for
+/// each host side by side. All of a replicated table are for every other host, and count as host
+/// 0's.
 void GradientExchange::ReplicaSums::scale_entries() {
   const std::int32_t dim = table->rows.dim;
-  float* to = gradient.data();
+  const std::span<const std::int64_t> hosts = table->route.received_first;
+  const auto host_of = [&](std::uint32_t place) {
+    return table->is_replicated() ? 0 : std::ranges::upper_bound(hosts, place) - hosts.begin() - 1;
+  };
+  for (const UpdateEntry<std::uint32_t>& each : entry) ++run[host_of(each.row) + 1];
+  std::partial_sum(run.begin(), run.end(), run.begin());
   for (std::size_t k = 0; k < entry.size(); ++k) {
     const GradientPiece& from_piece = piece[entry[k].out / kPieceRows];
     const float* from = from_piece.base + entry[k].out % kPieceRows * from_piece.stride;
-    index[k] = entry[k].row;
+    const std::int64_t at = run[host_of(entry[k].row)]++;
+    index[at] = entry[k].row;
     const float scale = gain == nullptr ? 1.0f : gain[k];
-    for (std::int32_t c = 0; c < dim; ++c) *to++ = scale * from[c];
+    float* const to = gradient.data() + at * dim;
+    for (std::int32_t c = 0; c < dim; ++c) to[c] = scale * from[c];
   }
+  std::copy_backward(run.begin(), run.end() - 1, run.end());  // each was left where the next begins
+  run.front() = 0;
   index = index.first(entry.size());
 }
 
 template <class Visit>
 void GradientExchange::ReplicaSums::for_each_of(std::size_t host, Visit visit) const {
-  const bool replicated = table->is_replicated(), summed = table->accumulates;
-  const auto [first, last] = places_of(host);
-  const std::int64_t dim = table->rows.dim;
-  const auto from = summed ? std::ranges::lower_bound(index, first) : index.begin();
-  for (auto i = from; i != index.end(); ++i) {
-    if (*i >= first && *i < last) {
-      const std::int64_t at = summed ? std::int64_t{*i} : i - index.begin();
-      visit(replicated ? static_cast<std::int64_t>(row[*i]) : *i - first,
-            gradient.data() + at * dim);
-    } else if (summed) {
-      return;
-    }
+  const std::int64_t first = places_of(host).first, dim = table->rows.dim;
+  const auto [begin, end] = run_of(host);
+  for (std::int64_t i = begin; i < end; ++i) {
+    const std::int64_t place = index[i], at = table->accumulates ? place : i;
+    visit(table->is_replicated() ? static_cast<std::int64_t>(row[place]) : place - first,
+          gradient.data() + at * dim);
   }
 }
 
@@ -255,13 +263,20 @@ std::pair<std::int64_t, std::int64_t> GradientExchange::ReplicaSums::places_of(
   return {table->route.received_first[host], table->route.received_first[host + 1]};
 }
 
-std::int64_t GradientExchange::ReplicaSums::named_of(std::size_t host) const {
+/// Returns the members first <= i < second of `index` that a host is sent.
+std::pair<std::int64_t, std::int64_t> GradientExchange::ReplicaSums::run_of(
+    std::size_t host) const {
   const auto [first, last] = places_of(host);
-  if (table->accumulates)
-    return std::ranges::lower_bound(index, last) - std::ranges::lower_bound(index, first);
-  return std::ranges::count_if(index, [first = first, last = last](std::int64_t place) {
-    return place >= first && place < last;
-  });
+  if (first == last) return {0, 0};
+  if (table->is_replicated()) return {0, std::ssize(index)};
+  if (!table->accumulates) return {run[host], run[host + 1]};
+  return {std::ranges::lower_bound(index, first) - index.begin(),
+          std::ranges::lower_bound(index, last) - index.begin()};
+}
+
+std::int64_t GradientExchange::ReplicaSums::named_of(std::size_t host) const {
+  const auto [begin, end] = run_of(host);
+  return end - begin;
 }
 
 std::int64_t GradientExchange::ReplicaSums::numbers_of(std::size_t host) const {
@@ -272,8 +287,10 @@ std::int64_t GradientExchange::ReplicaSums::numbers_of(std::size_t host) const {
 void GradientExchange::ReplicaSums::copy_to(std::size_t host, std::span<float> to) const {
   const auto [first, last] = places_of(host);
   const std::int64_t dim = table->rows.dim;
-  if (table->accumulates && std::ssize(to) == (last - first) * dim) {  // all of them are named
-    std::copy_n(gradient.data() + first * dim, to.size(), to.data());
+  const bool all_named = std::ssize(to) == (last - first) * dim;
+  if (!table->accumulates || all_named) {  // side by side
+    const std::int64_t begin = table->accumulates ? first : run_of(host).first;
+    std::copy_n(gradient.data() + begin * dim, to.size(), to.data());
     return;
   }
   float* at = to.data();

@@ -75,8 +75,11 @@ class GradientExchange {
     std::span<GradientPiece> piece;               ///< pieces of the replica's features
     std::span<UpdateEntry<std::uint32_t>> entry;  ///< entries for such rows, by place
     float* gain = nullptr;                        ///< parallel to entry, or null: all 1
-    std::span<std::uint8_t> named;   ///< by place: whether it is in `index`; if it accumulates
-    std::span<std::uint32_t> index;  ///< places that the replica named, rising if it accumulates
+    std::span<std::uint8_t> named;  ///< by place: whether it is in `index`; if it accumulates
+    /// Places that the replica named: rising if the table accumulates, else those of its entries by
+    /// host, in their order.
+    std::span<std::uint32_t> index;
+    std::span<std::int64_t> run;  ///< [hosts + 1], `index` by host; unless it accumulates
     std::span<float>
         gradient;  ///< [places, dim] if the table accumulates, else [index.size(), dim]
 
@@ -91,6 +94,7 @@ class GradientExchange {
     template <class Visit>
     void for_each_of(std::size_t host, Visit visit) const;
     std::pair<std::int64_t, std::int64_t> places_of(std::size_t host) const;
+    std::pair<std::int64_t, std::int64_t> run_of(std::size_t host) const;
     std::int64_t named_of(std::size_t host) const;
     std::int64_t numbers_of(std::size_t host) const;
     void copy_to(std::size_t host, std::span<float> to) const;

@@ -12,6 +12,7 @@
 
 #include "base/random.h"
 #include "embertable/embertable.h"
+#include "engine/engine.h"
 #include "testing/executor.h"
 
 namespace embertable {
@@ -54,6 +55,7 @@ struct Scenario {
   std::int32_t dim = 20;
   std::int64_t table_rows = kRows;
   RowType row_type = RowType::kFloat32;
+  bool once = false;  ///< rows named once must be set apart
 };
 
 /// What three steps read. It is drawn once for all runs of a scenario.
@@ -115,6 +117,7 @@ std::vector<float> train(const Scenario& of, const Inputs& inputs,
     }
     engine.apply_gradients(gradients);
   }
+  EXPECT_EQ(engine::engine_of(engine).runner.entries_set_apart(0) > 0, of.once) << of.name;
   std::vector<std::int64_t> all(of.table_rows);
   for (std::int64_t r = 0; r < of.table_rows; ++r) all[r] = r;
   std::vector<float> rows(of.table_rows * of.dim);
@@ -175,14 +178,16 @@ TEST(HotIds, GiveTheSameBitsWhereOneIdHasAThirdOfAllEntries) {
 
 // From the second step on, rows named once are set apart from buckets.
 TEST(RowsNamedOnce, GiveTheSameBits) {
-  same_bits({.name = "once", .hot = 5, .dim = 16, .table_rows = 60'000});
+  same_bits({.name = "once", .hot = 5, .dim = 16, .table_rows = 60'000, .once = true});
   same_bits_on_hosts({.name = "once and replicas",
                       .hot = 10,
                       .samples = 1500,
                       .replicas = 4,
                       .weighted = true,
-                      .rule = Optimizer("adam", 0.1),
-                      .table_rows = 40'000});
+                      .rule = Optimizer("adagrad", 0.1),
+                      .dim = 32,
+                      .table_rows = 120'000,
+                      .once = true});
 }
 
 TEST(RowsOfBfloat16, GiveTheSameBits) {
@@ -190,17 +195,19 @@ TEST(RowsOfBfloat16, GiveTheSameBits) {
   same_bits({.name = "once",
              .hot = 5,
              .samples = 4000,
-             .dim = 13,
-             .table_rows = 40'000,
-             .row_type = RowType::kBfloat16});
+             .dim = 32,
+             .table_rows = 60'000,
+             .row_type = RowType::kBfloat16,
+             .once = true});
   same_bits_on_hosts({.name = "once and replicas",
                       .hot = 10,
                       .samples = 1200,
                       .replicas = 4,
                       .rule = Optimizer("adagrad", 0.1),
                       .dim = 16,
-                      .table_rows = 30'000,
-                      .row_type = RowType::kBfloat16});
+                      .table_rows = 100'000,
+                      .row_type = RowType::kBfloat16,
+                      .once = true});
 }
 
 /// Digest after a step in which NaNs of both signs reach one row that has half of all entries.

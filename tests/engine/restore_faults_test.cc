@@ -327,6 +327,23 @@ TEST(RestoreFaults, AWholeRestoreGivesUpABatchWhoseUpdateCannotBePrepared) {
   }
 }
 
+TEST(RestoreFaults, AWholeRestoreGivesUpNoBatchButTheOneWhoseUpdateCannotBePrepared) {
+  const SavedStep saved(2);
+  const auto executor = std::make_shared<FailingExecutor>();
+  Embedding engine = failing_engine(executor, 1, false);
+  regions_of_update(engine, *executor, 1);
+  const Gradients gradients(engine.dequeue(), filled(1));
+  LookupResult other = engine.look_up(ragged_batches(owned(2)));
+  const Gradients of_other(other.activations, filled(1));
+  executor->calls_until_failure = 1;
+  EXPECT_ANY_THROW(engine.apply_gradients(std::move(other.token), of_other.all()));
+  EXPECT_THAT(refusal<StateError>([&] { engine.restore(saved.run()); }),
+              HasSubstr("still lacks its gradients"));
+  engine.apply_gradients(gradients.all());
+  engine.restore(saved.run());
+  EXPECT_EQ(engine.digest(), saved.engine.digest());
+}
+
 TEST(RestoreFaults, AFailedEngineIsMendedByAWholeRestore) {
   const SavedStep saved(2);
   for (const bool pipelined : {false, true}) {

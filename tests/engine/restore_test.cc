@@ -334,6 +334,26 @@ TEST(Restore, GrowsTablesWithTheRowsOfANewTable) {
   }
 }
 
+TEST(Restore, AnInitializerThatThrowsAnythingAmidRowsLeavesTheEngineFailed) {
+  const TemporaryDirectory directory;
+  Embedding saved = built(users(7));
+  saved.save(directory.path());
+  bool fails = false;
+  TableConfig table = *users(9)[0].table;
+  table.initializer = Initializer::function([&](const RowRange&, std::span<float> out) {
+    if (fails) throw 7;
+    std::ranges::fill(out, 3.0f);
+  });
+  Embedding grown = built(Nested<FeatureConfig>(feature(make_table(table))));
+  fails = true;
+  EXPECT_THROW(grown.restore(directory.path(), {.grow = {"user"}}), int);
+  EXPECT_THAT(refusal<StateError>([&] { train_once(grown, 1); }),
+              HasSubstr("the engine failed in a restore: unknown error; its tables are half read"));
+  fails = false;
+  grown.restore(directory.path(), {.grow = {"user"}});
+  EXPECT_EQ(user_rows(grown, 0, 7), user_rows(saved, 0, 7));
+}
+
 TEST(Restore, GrowsNothingThatIsNotNamedOrHasFewerRows) {
   const TemporaryDirectory directory;
   Embedding saved = engine_with(accelerator(), users(7), adagrad());

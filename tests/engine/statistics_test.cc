@@ -23,8 +23,7 @@ std::vector<std::int64_t> counts(const Embedding& engine, std::size_t table) {
 }
 using C = std::vector<std::int64_t>;
 
-void train(Embedding& engine, std::span<const Batch> batches) {
-  engine.enqueue(batches);
+void apply_ones(Embedding& engine) {
   const Activations activations = engine.dequeue();
   std::vector<Nested<Gradient>> gradients;
   std::vector<std::vector<float>> storage;
@@ -32,6 +31,11 @@ void train(Embedding& engine, std::span<const Batch> batches) {
   for (std::int32_t r = 0; r < activations.replicas(); ++r)
     gradients.push_back(all(activations, storage, 1, r));
   engine.apply_gradients(gradients);
+}
+
+void train(Embedding& engine, std::span<const Batch> batches) {
+  engine.enqueue(batches);
+  apply_ones(engine);
 }
 
 TEST(StepStatistics, AreThoseCountedByHand) {
@@ -93,6 +97,33 @@ TEST(StepStatistics, CountSmallOneHotTablesSideBySide) {
   train(engine, std::span(&batch, 1));
   for (std::int64_t t = 0; t < 11; ++t)
     EXPECT_EQ(counts(engine, static_cast<std::size_t>(t)), (C{40, t + 1, t + 1, 0, 0, 0}));
+}
+
+/// Eight replicas, of which the first one has no sample, and 3,000 ids of few rows for each other
+/// one: three buckets of at most 8,192 entries.
+TEST(StepStatistics, CountBucketsForAllBatchesWhicheverComesFirst) {
+  constexpr std::int32_t kReplicas = 8;
+  constexpr std::int64_t kSamples = 1000;
+  EmbeddingOptions options;
+  options.variable_batch = true;
+  const TablePtr table = make_table({.vocabulary_size = 2048, .dim = 4, .name = "t"});
+  Embedding engine =
+      engine_with(accelerator(kReplicas), Nested<FeatureConfig>(feature(table)), sgd(0.1), options);
+  engine.build(Nested<Shape>(Shape{kSamples}));
+  Ids ids, splits = {0};
+  for (std::int64_t i = 1; i <= 3 * kSamples; ++i) {
+    ids.push_back(i % 2048);
+    if (i % 3 == 0) splits.push_back(i);
+  }
+  const Ids none, no_splits = {0};
+  std::vector<Batch> batches(kReplicas, Batch{Nested<FeatureIds>(RaggedIds{splits, ids}), {}});
+  batches[0] = Batch{Nested<FeatureIds>(RaggedIds{no_splits, none}), {}};
+  train(engine, batches);
+  EXPECT_EQ(engine.last_step().tables[0].buckets, 3);
+  for (std::int32_t r = 0; r < kReplicas; ++r)
+    engine.enqueue(batches[r], {.device = "TPU:" + std::to_string(r)});
+  apply_ones(engine);
+  EXPECT_EQ(engine.last_step().tables[0].buckets, 3);
 }
 
 TEST(StepStatistics, TellThatARuleStepsEveryRow) {

@@ -128,6 +128,11 @@ void Schedule::require_no_gradients_outstanding(std::string_view call) const {
   if (!awaiting_.empty()) throw StateError(std::string(call) + ": " + first_awaiting());
 }
 
+bool Schedule::awaits_refused() const {
+  const std::lock_guard lock(mutex_);
+  return !awaiting_.empty() && awaiting_.front()->refused;
+}
+
 void Schedule::drop_dequeued() {
   const std::lock_guard lock(mutex_);
   free_.insert(free_.end(), awaiting_.begin(), awaiting_.end());
@@ -177,6 +182,7 @@ Step* Schedule::take_locked() {
   Step* step = free_.back();
   free_.pop_back();
   step->cuts.clear();
+  step->refused = false;
   return step;
 }
 

@@ -90,6 +90,10 @@ class Schedule {
   /// gradients.
   void require_no_gradients_outstanding(std::string_view call) const;
 
+  /// Whether the update of the oldest step that awaits gradients could not be prepared. A later one
+  /// gets none before it. Requires: the step lock is held.
+  bool awaits_refused() const;
+
   /// Drops the dequeued training batches that lack their gradients.
   void drop_dequeued();
 

@@ -42,9 +42,10 @@ using GradientPointer = const float*;
 struct Step {
   std::vector<CoreBatch> core;
   std::vector<HostStep> host;   ///< what each host keeps until the gradients have come
-  std::vector<UpdateCut> cuts;  ///< by table, chosen by the first core that is fed; else empty
+  std::vector<UpdateCut> cuts;  ///< by table, chosen by the first call that feeds it; else empty
   bool training = false;        ///< the mode of all its batches, set by the first one
   bool sequential = false;      ///< its update does not wait for the next forward
+  bool refused = false;         ///< its update could not be prepared: it may get no gradients
   std::vector<Shape> shape;     ///< S + [dim] of [replicas * features] activations; see join_shapes
 
   std::vector<GradientPointer> gradient;  ///< [cores * features], once they have come
