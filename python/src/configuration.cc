@@ -7,6 +7,7 @@
 #include "embertable/errors.h"
 #include "python/src/arguments.h"
 #include "python/src/python_config.h"
+#include "python/src/python_initializer.h"
 #include "python/src/python_strategy.h"
 #include "python/src/trees.h"
 
@@ -19,6 +20,16 @@ const T& config(nb::handle value, const std::string& what, const char* type) {
   if (!nb::try_cast(value, found) || !found)
     throw TypeError(what + " must be " + type + ", got " + type_text(value));
   return *found;
+}
+
+/// Returns what initializes a table whose rows these hosts share, where the initializer's function
+/// tells them apart by a method `_for_hosts`; else an invalid object.
+nb::object initializer_for(std::int32_t hosts, nb::handle initializer) {
+  const PythonInitializer* given = nullptr;
+  if (hosts == 1 || !nb::try_cast(initializer, given) || !given || !given->function) return {};
+  const nb::object& function = given->function->function();
+  if (!nb::hasattr(function, "_for_hosts")) return {};
+  return nb::type<PythonInitializer>().attr("function")(function.attr("_for_hosts")(hosts));
 }
 
 }  // namespace
@@ -39,14 +50,14 @@ StrategyPtr strategy_of(nb::handle value) {
   return strategy->value;
 }
 
-Configuration::Configuration(nb::handle feature_config, Rates& rates) {
+Configuration::Configuration(nb::handle feature_config, Rates& rates, std::int32_t hosts) {
   const Tree tree = to_tree(feature_config, Lists::kBranches);
   std::vector<FeatureConfig> leaves;
   for (std::int64_t i = 0; i < tree.size(); ++i) {
     const std::string what = "feature_config '" + tree.path(i) + "'";
     const auto& feature = config<PythonFeature>(tree[i], what, "a FeatureConfig");
     leaves.push_back(feature.value);
-    leaves.back().table = resolved(feature.table, rates);
+    leaves.back().table = resolved(feature.table, rates, hosts);
   }
   features_ = Nested<FeatureConfig>(tree.structure(), std::move(leaves));
   tree_ = python::pack(feature_config, tree.structure(), tree.leaves());
@@ -67,11 +78,16 @@ Configuration::Configuration(const Nested<FeatureConfig>& features) : features_(
   tree_ = by_path;
 }
 
-TablePtr Configuration::resolved(const nb::object& table, Rates& rates) {
+TablePtr Configuration::resolved(const nb::object& table, Rates& rates, std::int32_t hosts) {
   if (TablePtr known = table_of(table)) return known;
   const auto& given = config<PythonTable>(table, "table", "a TableConfig");
   TableConfig value = given.value;
   value.optimizer = optimizer_of(given.optimizer, rates);
+  if (nb::object own = initializer_for(value.replicated ? 1 : hosts, given.initializer);
+      own.is_valid()) {
+    value.initializer = nb::cast<const PythonInitializer&>(own).value;
+    initializers_.push_back(std::move(own));
+  }
   tables_.emplace_back(make_table(std::move(value)), table);
   return tables_.back().first;
 }

@@ -21,6 +21,11 @@ namespace {
 
 using Name = std::optional<std::string>;
 
+/// Returns how many hosts own a block of a table's rows; rows by modulo are in no blocks.
+std::int32_t hosts_with_blocks(const StrategyPtr& strategy) {
+  return strategy && strategy->options().sharding == Sharding::kDiv ? strategy->options().hosts : 1;
+}
+
 void construct_engine(Engine* self, nb::object feature_config, nb::object optimizer,
                       nb::object strategy, bool pipeline_execution_with_tensor_core,
                       const std::string& out_of_range, bool variable_batch,
@@ -45,7 +50,7 @@ void construct_engine(Engine* self, nb::object feature_config, nb::object optimi
   if (log.is_none())
     log = nb::module_::import_("logging").attr("getLogger")("embertable").attr("warning");
   Rates rates;
-  Configuration configuration(feature_config, rates);
+  Configuration configuration(feature_config, rates, hosts_with_blocks(strategy_of(strategy)));
   new (self) Engine(
       std::move(configuration), rates, std::move(optimizer), std::move(strategy),
       std::move(options), make_callback(log, "log"),
