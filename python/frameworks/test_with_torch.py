@@ -115,6 +115,34 @@ def test_modules_and_optimizers_are_saved_with_an_embedding(tmp_path):
         assert all(torch.equal(a[key], b[key]) for key in a)
 
 
+@pytest.mark.parametrize("steps_before", [0, 1, 4])
+def test_lists_in_the_state_of_an_optimizer_stay_lists(tmp_path, steps_before):
+    def made(steps):
+        torch.manual_seed(1)
+        model = torch.nn.Linear(3, 1)
+        optimizer = torch.optim.LBFGS(model.parameters(), lr=0.1, max_iter=2)
+        for _ in range(steps):
+            step(model, optimizer)
+        return model, optimizer
+
+    def step(model, optimizer):
+        def loss():
+            optimizer.zero_grad()
+            found = model(torch.arange(6.0).reshape(2, 3)).square().sum()
+            found.backward()
+            return found
+
+        optimizer.step(loss)
+
+    model, optimizer = made(3)
+    path = tpu.Checkpoint(model=model, optimizer=optimizer).save(tmp_path / "run")
+    other, again = made(steps_before)
+    tpu.Checkpoint(model=other, optimizer=again).restore(path).assert_consumed()
+    for one in ((model, optimizer), (other, again)):
+        step(*one)
+    assert torch.equal(model.weight, other.weight)
+
+
 def trained(model):
     optimizer = torch.optim.Adam(model.parameters(), 0.1)
     model(torch.ones(2, 3)).sum().backward()
