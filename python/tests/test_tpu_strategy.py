@@ -1,6 +1,9 @@
 """tpu_embedding's strategies: scopes, functions that run for each replica, data sets, devices."""
 
+import os
+import signal
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -38,6 +41,49 @@ def test_scopes_are_those_of_their_thread():
         assert tpu.get_strategy() is outer
     thread.join()
     assert found == [(None, False)] and tpu.get_strategy() is None
+
+
+class Interrupted(Exception):
+    """What a handler of a signal raises."""
+
+    def __init__(self, number, frame):
+        super().__init__(number)
+
+
+@pytest.mark.parametrize("kind", [KeyboardInterrupt, Interrupted])
+def test_an_interruption_ends_the_replicas(kind):
+    on = strategy(replicas_per_host=2)
+    embedding = embedding_on(on)
+    begun, replicas = threading.Barrier(3), []
+
+    def steps():
+        replicas.append(threading.current_thread())
+        begun.wait(5)
+        for _ in range(3000):
+            embedding.enqueue({"user": np.array([1])})
+            embedding.apply_gradients(embedding.dequeue())
+            time.sleep(0.01)
+
+    def interrupt():
+        begun.wait(5)
+        time.sleep(0.1)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    def handler(number, frame):
+        raise kind(number, frame)
+
+    before = signal.signal(signal.SIGINT, handler)
+    try:
+        threading.Thread(target=interrupt).start()
+        with pytest.raises(kind):
+            on.run(steps)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    step = embedding.step
+    for replica in replicas:
+        replica.join(1)  # after the last line of its function
+    assert not any(replica.is_alive() for replica in replicas) and 0 < step < 3000
+    assert embedding.step == step
 
 
 def test_a_training_step_runs_for_each_replica_as_one_global_call_would():
