@@ -22,14 +22,20 @@ const T& config(nb::handle value, const std::string& what, const char* type) {
   return *found;
 }
 
-/// Returns what initializes a table whose rows these hosts share, where the initializer's function
-/// tells them apart by a method `_for_hosts`; else an invalid object.
-nb::object initializer_for(std::int32_t hosts, nb::handle initializer) {
+/// Returns the Initializer of a table whose rows these hosts share: the one that is given, unless
+/// its function tells hosts apart by a method `_for_hosts`.
+nb::object initializer_for(std::int32_t hosts, const nb::object& initializer) {
   const PythonInitializer* given = nullptr;
-  if (hosts == 1 || !nb::try_cast(initializer, given) || !given || !given->function) return {};
+  if (hosts == 1 || !nb::try_cast(initializer, given) || !given || !given->function)
+    return initializer;
   const nb::object& function = given->function->function();
-  if (!nb::hasattr(function, "_for_hosts")) return {};
+  if (!nb::hasattr(function, "_for_hosts")) return initializer;
   return nb::type<PythonInitializer>().attr("function")(function.attr("_for_hosts")(hosts));
+}
+
+std::string called(const TableConfig& table) {
+  if (table.name) return "table '" + *table.name + "'";
+  return "a table of " + std::to_string(table.vocabulary_size) + " x " + std::to_string(table.dim);
 }
 
 }  // namespace
@@ -83,10 +89,11 @@ TablePtr Configuration::resolved(const nb::object& table, Rates& rates, std::int
   const auto& given = config<PythonTable>(table, "table", "a TableConfig");
   TableConfig value = given.value;
   value.optimizer = optimizer_of(given.optimizer, rates);
-  if (nb::object own = initializer_for(value.replicated ? 1 : hosts, given.initializer);
-      own.is_valid()) {
-    value.initializer = nb::cast<const PythonInitializer&>(own).value;
-    initializers_.push_back(std::move(own));
+  const nb::object own = initializer_for(value.replicated ? 1 : hosts, given.initializer);
+  const PythonInitializer* initializer = nullptr;
+  if (nb::try_cast(own, initializer) && initializer && initializer->function) {
+    value.initializer = initializer_from(initializer->function, called(value));
+    initializers_.push_back(own);
   }
   tables_.emplace_back(make_table(std::move(value)), table);
   return tables_.back().first;

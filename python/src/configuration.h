@@ -53,7 +53,7 @@ class Configuration {
   Nested<FeatureConfig> features_{FeatureConfig{}};
   nb::object tree_;
   std::vector<std::pair<TablePtr, nb::object>> tables_;
-  std::vector<nb::object> initializers_;  ///< those made for this number of hosts
+  std::vector<nb::object> initializers_;  ///< those of Python functions
 };
 
 /// Returns nothing for None. Throws ValueError for what is not an Optimizer.
