@@ -53,7 +53,7 @@ class Configuration {
   Nested<FeatureConfig> features_{FeatureConfig{}};
   nb::object tree_;
   std::vector<std::pair<TablePtr, nb::object>> tables_;
-  std::vector<nb::object> initializers_;  ///< those of Python functions
+  std::vector<nb::object> initializers_;  ///< Initializers whose functions are Python's
 };
 
 /// Returns nothing for None. Throws ValueError for what is not an Optimizer.

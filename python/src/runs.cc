@@ -218,7 +218,7 @@ jobs::SkipBad skip_bad_of(nb::handle given, const char* what) {
 }
 
 std::int32_t threads_of(nb::handle given, const char* what) {
-  constexpr std::int32_t kMost = 1024;  // as on the command line
+  constexpr std::int32_t kMost = 1024;  // on the command line too
   const std::int32_t number = integer32(given, what);
   if (number >= 0 && number <= kMost) return number;
   throw ValueError(std::string(what) + " must be 0.." + std::to_string(kMost) + ", got " +
