@@ -199,7 +199,7 @@ class Steps:
             else:
                 outputs = self.outputs if self._replicas == 1 else "numpy"
                 found, token = self.engine.look_up(features, weights, record, outputs=outputs)
-        except DataError as error:
+        except (TypeError, ValueError) as error:
             raise self._named(error) from None
         self.seconds += time.perf_counter() - begin
         if out is not None:
@@ -225,7 +225,7 @@ class Steps:
         begin = time.perf_counter()
         try:
             found = _look_up_bags(self.engine, values, form, record)
-        except DataError as error:
+        except (TypeError, ValueError) as error:
             raise self._named(error) from None
         if found is None:
             return None
@@ -337,13 +337,13 @@ class Steps:
             frame, level = frame.f_back, level + 1
         return level
 
-    def _named(self, error: DataError) -> DataError:
+    def _named(self, error: TypeError | ValueError) -> Exception:
         """An error of the engine, whose features have numbers, with the feature's name."""
         found = re.match(r"feature '(\d*)'", str(error))
         number = int(found[1] or 0) if found else len(self._features)
         if found is None or number >= len(self._features):
             return error
-        return DataError(f"feature '{self._features[number]}'{str(error)[found.end():]}")
+        return type(error)(f"feature '{self._features[number]}'{str(error)[found.end():]}")
 
     def _arguments(self, batch: list[Ids]) -> tuple[Any, Any]:
         if self._replicas > 1:
@@ -377,7 +377,7 @@ class Steps:
         begin = time.perf_counter()
         try:
             self.engine.apply_gradients(self._by_replica(gradients), step._token)
-        except DataError as error:
+        except (TypeError, ValueError) as error:
             raise self._named(error) from None
         self.seconds += time.perf_counter() - begin
         step._state, step._token = _CLOSED, None
@@ -406,7 +406,7 @@ class Steps:
             features, weights = self._arguments(batch)
             _, token = self.engine.look_up(features, weights, True)
             self.engine.apply_gradients(self._by_replica(gradients), token)
-        except DataError as error:
+        except (TypeError, ValueError) as error:
             raise self._named(error) from None
         self.seconds += time.perf_counter() - begin
 

@@ -39,6 +39,40 @@ def test_results_stay_while_they_are_used():
     assert np.array_equal(kept, ROWS[[1, 3]])
 
 
+def nested_with_holes(values):
+    table = torch.arange(12, dtype=values.dtype).reshape(3, 4)
+    table[0, :2], table[2, :1] = values[:2], values[2:]
+    return torch.nested.narrow(table, 1, torch.tensor([0, 0, 0]), torch.tensor([2, 0, 1]), layout=torch.jagged)
+
+
+@pytest.mark.parametrize("nested", [
+    lambda values: torch.nested.nested_tensor([values[:2], values[:0], values[2:]]),
+    lambda values: torch.nested.nested_tensor([values[:2], values[:0], values[2:]], layout=torch.jagged),
+    lambda values: torch.nested.nested_tensor_from_jagged(values, torch.tensor([0, 2, 2, 3])),
+    nested_with_holes,
+], ids=["strided", "jagged", "views", "holes"])
+def test_nested_tensors_are_ragged(nested):
+    embedding = an_embedding()
+    serving = et.ServingEmbedding(et.FeatureConfig(et.TableConfig(8, 2, et.Initializer.values(ROWS), combiner="sum")))
+    ids, weights = nested(torch.tensor([1, 2, 3])), nested(torch.tensor([1.0, 2.0, 0.5]).requires_grad_())
+    expected = [ROWS[1] + 2 * ROWS[2], 0 * ROWS[0], 0.5 * ROWS[3]]
+    embedding.enqueue(ids, weights, training=False)
+    assert np.allclose(embedding.dequeue(), expected) and np.allclose(serving(ids, weights), expected)
+    assert serving(torch.nested.nested_tensor([], dtype=torch.int64)).shape == (0, 2)
+
+
+def test_other_layouts_and_deeper_tensors_are_refused_by_name():
+    engine = et.Embedding({"f": et.FeatureConfig(et.TableConfig(8, 2, name="t"))}, et.SGD(0.1), et.EngineStrategy(threads=1))
+    ids, deep = torch.tensor([[1, 2]]), torch.nested.nested_tensor([torch.ones(2, 3), torch.ones(1, 3)], layout=torch.jagged)
+    weights = torch.ones(1, 2)
+    for features, given, kind, text in [
+            (ids.to_sparse_csr(), None, TypeError, "feature 'f': ids must be a dense, nested or COO tensor, got one of layout torch.sparse_csr"),
+            (ids.to_sparse(), weights.to_sparse_csc(), TypeError, "feature 'f': weights must be .* got one of layout torch.sparse_csc"),
+            (deep.long(), None, ValueError, "feature 'f': ids must be a nested tensor of vectors, got tensors of rank 2")]:
+        with pytest.raises(kind, match=text):
+            engine.enqueue({"f": features}, None if given is None else {"f": given})
+
+
 def test_sparse_tensors_and_parameters_go_in():
     ids = torch.sparse_coo_tensor(torch.tensor([[0, 1, 1], [0, 0, 2]]), torch.tensor([1, 2, 3]), (2, 3))
     weights = torch.sparse_coo_tensor(torch.tensor([[0, 1, 1], [0, 0, 2]]), torch.tensor([1.0, 2.0, 0.5]), (2, 3))
@@ -113,6 +147,34 @@ def test_modules_and_optimizers_are_saved_with_an_embedding(tmp_path):
     assert again.param_groups[0]["lr"] == 0.01 and again.param_groups[0]["betas"] == (0.9, 0.999)
     for a, b in zip(optimizer.state.values(), again.state.values()):
         assert all(torch.equal(a[key], b[key]) for key in a)
+
+
+@pytest.mark.parametrize("steps_before", [0, 1, 4])
+def test_lists_in_the_state_of_an_optimizer_stay_lists(tmp_path, steps_before):
+    def made(steps):
+        torch.manual_seed(1)
+        model = torch.nn.Linear(3, 1)
+        optimizer = torch.optim.LBFGS(model.parameters(), lr=0.1, max_iter=2)
+        for _ in range(steps):
+            step(model, optimizer)
+        return model, optimizer
+
+    def step(model, optimizer):
+        def loss():
+            optimizer.zero_grad()
+            found = model(torch.arange(6.0).reshape(2, 3)).square().sum()
+            found.backward()
+            return found
+
+        optimizer.step(loss)
+
+    model, optimizer = made(3)
+    path = tpu.Checkpoint(model=model, optimizer=optimizer).save(tmp_path / "run")
+    other, again = made(steps_before)
+    tpu.Checkpoint(model=other, optimizer=again).restore(path).assert_consumed()
+    for one in ((model, optimizer), (other, again)):
+        step(*one)
+    assert torch.equal(model.weight, other.weight)
 
 
 def trained(model):

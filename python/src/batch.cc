@@ -110,10 +110,47 @@ auto keep(Batches& batches, Object object) {
 bool is_ragged(nb::handle leaf) { return nb::hasattr(leaf, "row_splits"); }
 bool is_sparse(nb::handle leaf) { return nb::hasattr(leaf, "dense_shape"); }
 
-/// True for a sparse tensor of PyTorch in its layout of coordinates.
-bool is_torch_sparse(nb::handle leaf) {
-  return nb::hasattr(leaf, "is_sparse") && nb::hasattr(leaf, "coalesce") &&
-         leaf.attr("is_sparse").is(nb::bool_(true));
+/// How PyTorch's tensors lie in memory; anything else is kArray.
+enum class Layout : std::uint8_t { kArray, kCoordinates, kNested, kOther };
+
+Layout layout_of(nb::handle leaf) {
+  const nb::object nested = nb::getattr(leaf, "is_nested", nb::none());
+  if (nested.is_none() || !nb::hasattr(leaf, "layout")) return Layout::kArray;
+  if (nested.is(nb::bool_(true))) return Layout::kNested;
+  static const nb::handle strided =  // lives as long as the process
+      nb::object(nb::module_::import_("torch").attr("strided")).release();
+  if (leaf.attr("layout").is(strided)) return Layout::kArray;
+  return leaf.attr("is_sparse").is(nb::bool_(true)) ? Layout::kCoordinates : Layout::kOther;
+}
+
+[[noreturn]] void refuse_layout(nb::handle leaf, const std::string& what) {
+  throw TypeError(what + " must be a dense, nested or COO tensor, got one of layout " +
+                  text(leaf.attr("layout")));
+}
+
+/// Vectors within each other, and where each of them begins and the last one ends.
+struct NestedParts {
+  nb::object values, splits;
+};
+
+NestedParts parts_of_nested(nb::handle leaf, const std::string& what) {
+  const nb::object tensor = leaf.attr("detach")();
+  const nb::module_ torch = nb::module_::import_("torch");
+  const auto rank = nb::cast<std::int64_t>(tensor.attr("dim")());
+  if (rank > 2)
+    throw ValueError(what + " must be a nested tensor of vectors, got tensors of rank " +
+                     std::to_string(rank - 1));
+  const bool without_holes =
+      nb::hasattr(tensor, "_lengths") && nb::object(tensor.attr("_lengths")).is_none();
+  if (without_holes) return {tensor.attr("values")(), tensor.attr("offsets")()};
+  const nb::list parts(tensor.attr("unbind")());
+  nb::list splits;
+  splits.append(0);
+  std::size_t end = 0;
+  for (const nb::handle part : parts) splits.append(end += nb::len(part));
+  return {nb::len(parts) == 0 ? torch.attr("empty")(0, nb::arg("dtype") = tensor.attr("dtype"))
+                              : torch.attr("cat")(parts),
+          splits};
 }
 
 /// True for an array as it is, which is neither sparse nor ragged: the usual leaf.
@@ -123,7 +160,7 @@ bool is_array(nb::handle leaf) {
 
 /// True for a tensor whose memory can be asked for. Asking a sparse one takes long, and fails.
 bool is_tensor(nb::handle leaf) {
-  return !nb::inst_check(leaf) && dlpack::api_of(leaf) && !is_torch_sparse(leaf);
+  return !nb::inst_check(leaf) && dlpack::api_of(leaf) && layout_of(leaf) == Layout::kArray;
 }
 
 /// Returns the ids of a leaf that is no array of integers of 32 or 64 bits. `what` begins messages.
@@ -141,9 +178,18 @@ FeatureIds ids_of_others(nb::handle leaf, const std::string& what, Batches& batc
     return keep(batches, sparse_ids(leaf.attr("indices"), leaf.attr("values"),
                                     leaf.attr("dense_shape"), what));
   }
-  if (is_torch_sparse(leaf)) {
-    return keep(batches, sparse_ids(leaf.attr("_indices")().attr("t")(), leaf.attr("_values")(),
-                                    nb::list(leaf.attr("shape")), what));
+  switch (layout_of(leaf)) {
+    case Layout::kCoordinates:
+      return keep(batches, sparse_ids(leaf.attr("_indices")().attr("t")(), leaf.attr("_values")(),
+                                      nb::list(leaf.attr("shape")), what));
+    case Layout::kNested: {
+      const NestedParts parts = parts_of_nested(leaf, what + ": ids");
+      return keep(batches, ragged_ids(parts.values, parts.splits, what));
+    }
+    case Layout::kOther:
+      refuse_layout(leaf, what + ": ids");
+    case Layout::kArray:
+      break;
   }
   return keep(batches, DenseIdsObject{IntegerArray(leaf, what + ": ids")});
 }
@@ -170,8 +216,18 @@ FeatureWeights weights_of(nb::handle leaf, const std::string& what, Batches& bat
     return keep(batches, RaggedWeightsObject{vector_of<FloatArray>(leaf.attr("values"), what)});
   if (is_sparse(leaf))
     return keep(batches, SparseWeightsObject{vector_of<FloatArray>(leaf.attr("values"), what)});
-  if (is_torch_sparse(leaf))
-    return keep(batches, SparseWeightsObject{vector_of<FloatArray>(leaf.attr("_values")(), what)});
+  switch (layout_of(leaf)) {
+    case Layout::kCoordinates:
+      return keep(batches,
+                  SparseWeightsObject{vector_of<FloatArray>(leaf.attr("_values")(), what)});
+    case Layout::kNested:
+      return keep(batches, RaggedWeightsObject{
+                               vector_of<FloatArray>(parts_of_nested(leaf, what).values, what)});
+    case Layout::kOther:
+      refuse_layout(leaf, what);
+    case Layout::kArray:
+      break;
+  }
   return keep(batches, FloatArray(leaf, what));
 }
 

@@ -115,6 +115,19 @@ PythonState python_state(const CallerState& state) {
   return made;
 }
 
+/// Throws TypeError or ValueError, as json does, for what it cannot write.
+std::string json_text(nb::handle value) {
+  try {
+    return nb::cast<std::string>(
+        nb::module_::import_("json").attr("dumps")(value, nb::arg("allow_nan") = false));
+  } catch (const nb::python_error& error) {
+    const std::string why = "CallerState: json must be what the json module writes: ";
+    if (error.matches(PyExc_TypeError)) throw TypeError(why + text(error.value()));
+    if (error.matches(PyExc_ValueError)) throw ValueError(why + text(error.value()));
+    throw;
+  }
+}
+
 }  // namespace
 
 CallerState caller_state(nb::handle value) {
@@ -123,8 +136,7 @@ CallerState caller_state(nb::handle value) {
   const PythonState* given = nullptr;
   if (!nb::try_cast(value, given) || !given)
     throw TypeError("state must be a CallerState, got " + type_text(value));
-  state.json = nb::cast<std::string>(
-      nb::module_::import_("json").attr("dumps")(given->json, nb::arg("allow_nan") = false));
+  state.json = json_text(given->json);
   for (const auto [name, tensor] : given->tensors) {
     const std::string key = utf8(name, "the name of a tensor");
     state.tensors.emplace(key, dense_tensor_of(key, tensor));

@@ -112,7 +112,7 @@ nb::tuple state(const PythonFeature& self) {
 
 void bind_table(nb::module_& module) {
   nb::class_<PythonTable>(
-      module, "TableConfig", nb::type_slots(Collected<PythonTable>::slots),
+      module, "TableConfig", nb::type_slots(Collected<PythonTable>::seen),
       R"(One embedding table. Features that name the same object share it; two objects with equal fields are two tables.
 
 vocabulary_size: rows, >= 1; dim: floats per row, 1..4096; initializer: an Initializer, None: a truncated normal of stddev
@@ -197,7 +197,7 @@ num_buckets: how many numbers, >= 2; lower, upper: the first and the last, lower
 
 void bind_feature(nb::module_& module) {
   nb::class_<PythonFeature>(
-      module, "FeatureConfig", nb::type_slots(Collected<PythonFeature>::slots),
+      module, "FeatureConfig", nb::type_slots(Collected<PythonFeature>::seen),
       R"(One input of the model, looked up in a table. Its fields may be changed; an embedding has a copy of them.
 
 table: a TableConfig; max_sequence_length: L > 0 gives each of the first L ids of a sample an activation of its own;

@@ -19,9 +19,10 @@ namespace nb = nanobind;
 /// A caller's tree of FeatureConfigs, in C++ and in Python.
 class Configuration {
  public:
-  /// Throws TypeError for a leaf that is not a FeatureConfig, ValueError for an optimizer that is
-  /// not ours, as the original does.
-  Configuration(nb::handle feature_config, Rates& rates);
+  /// `hosts` own a block of rows each: 1 where the tables are whole. Throws TypeError for a leaf
+  /// that is not a FeatureConfig, ValueError for an optimizer that is not ours, as the original
+  /// does.
+  Configuration(nb::handle feature_config, Rates& rates, std::int32_t hosts = 1);
 
   /// Makes the Python side of features that have none.
   explicit Configuration(const Nested<FeatureConfig>& features);
@@ -43,14 +44,16 @@ class Configuration {
   void references(Visit visit) {
     visit(tree_);
     for (auto& [table, object] : tables_) visit(object);
+    for (nb::object& initializer : initializers_) visit(initializer);
   }
 
  private:
-  TablePtr resolved(const nb::object& table, Rates& rates);
+  TablePtr resolved(const nb::object& table, Rates& rates, std::int32_t hosts);
 
   Nested<FeatureConfig> features_{FeatureConfig{}};
   nb::object tree_;
   std::vector<std::pair<TablePtr, nb::object>> tables_;
+  std::vector<nb::object> initializers_;  ///< Initializers whose functions are Python's
 };
 
 /// Returns nothing for None. Throws ValueError for what is not an Optimizer.

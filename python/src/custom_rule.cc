@@ -196,6 +196,7 @@ PythonOptimizer custom(nb::handle function, nb::handle learning_rate, const std:
   rule.steps_every_row = steps_every_row;
   const auto row_wise_names = names_of(row_wise, "row_wise");
   std::vector<SlotForm> forms;
+  nb::list first_values;
   for (const auto [slot, first] : dict_of(slots, "slots")) {
     forms.push_back({utf8(slot, "the name of a slot"), false});
     const std::string& of = forms.back().name;
@@ -203,6 +204,7 @@ PythonOptimizer custom(nb::handle function, nb::handle learning_rate, const std:
         std::find(row_wise_names.begin(), row_wise_names.end(), of) != row_wise_names.end();
     rule.slot_names.push_back(of);
     rule.slot_initializers.push_back(first_value(first, of));
+    first_values.append(first);
     rule.slot_dims.push_back(forms.back().row_wise ? 1 : 2);
   }
   for (const std::string& one : row_wise_names) {
@@ -236,7 +238,8 @@ PythonOptimizer custom(nb::handle function, nb::handle learning_rate, const std:
       .slot_variable_creation_fn = common.creation,
       .custom_rule = callback,
       .recipe = nb::make_tuple(
-          "custom", nb::make_tuple(nb::borrow(function), nb::borrow(learning_rate)), named)};
+          "custom", nb::make_tuple(nb::borrow(function), nb::borrow(learning_rate)), named),
+      .first_values = nb::tuple(first_values)};
 }
 
 }  // namespace

@@ -80,6 +80,10 @@ class DirectTables {
     visit(optimizer_);
     visit(strategy_);
     visit(convert_);
+    functions(visit);
+  }
+  template <class Visit>
+  void functions(Visit visit) {
     if (log_) visit(log_->function());
   }
 

@@ -21,6 +21,11 @@ namespace {
 
 using Name = std::optional<std::string>;
 
+/// Returns how many hosts own a block of a table's rows; rows by modulo are in no blocks.
+std::int32_t hosts_with_blocks(const StrategyPtr& strategy) {
+  return strategy && strategy->options().sharding == Sharding::kDiv ? strategy->options().hosts : 1;
+}
+
 void construct_engine(Engine* self, nb::object feature_config, nb::object optimizer,
                       nb::object strategy, bool pipeline_execution_with_tensor_core,
                       const std::string& out_of_range, bool variable_batch,
@@ -45,12 +50,34 @@ void construct_engine(Engine* self, nb::object feature_config, nb::object optimi
   if (log.is_none())
     log = nb::module_::import_("logging").attr("getLogger")("embertable").attr("warning");
   Rates rates;
-  Configuration configuration(feature_config, rates);
+  Configuration configuration(feature_config, rates, hosts_with_blocks(strategy_of(strategy)));
   new (self) Engine(
       std::move(configuration), rates, std::move(optimizer), std::move(strategy),
       std::move(options), make_callback(log, "log"),
       log_configuration.is_none() ? nullptr : make_callback(log_configuration, "log_configuration"),
       std::move(outputs));
+}
+
+/// True for what may be the shape of one feature: None, dims, or an object of TensorFlow's.
+bool is_shape(nb::handle value) {
+  if (!PyList_Check(value.ptr()) && !PyTuple_Check(value.ptr())) return is_leaf(value);
+  for (const nb::handle dim : value)
+    if (!dim.is_none() && PyIndex_Check(dim.ptr()) == 0) return false;
+  return true;
+}
+
+/// Returns the shape of each feature, of a list in flatten order or of a tree.
+std::vector<nb::object> shapes_of(nb::handle shapes, const Structure& features) {
+  const bool is_list = PyList_Check(shapes.ptr()) ||
+                       (PyTuple_Check(shapes.ptr()) && !nb::hasattr(shapes, "_fields"));
+  const auto count = static_cast<std::size_t>(features.num_leaves());
+  if (is_list && nb::len(shapes) == count && !is_shape(shapes)) {
+    std::vector<nb::object> leaves;
+    for (const nb::handle one : shapes)
+      if (is_shape(one)) leaves.push_back(nb::borrow(one));
+    if (leaves.size() == count) return leaves;
+  }
+  return leaves_in_places_of(shapes, features, "per_replica_input_shapes");
 }
 
 void build(Engine& self, nb::handle shapes, nb::handle batch_size) {
@@ -63,8 +90,7 @@ void build(Engine& self, nb::handle shapes, nb::handle batch_size) {
     return;
   }
   std::vector<Shape> leaves;
-  for (const nb::object& leaf :
-       leaves_by_arity(shapes, self.configuration().structure(), "per_replica_input_shapes"))
+  for (const nb::object& leaf : shapes_of(shapes, self.configuration().structure()))
     leaves.push_back(shape(leaf, "per_replica_input_shapes"));
   const Nested<Shape> tree(self.configuration().structure(), std::move(leaves));
   self.run([&](Embedding& embedding) { embedding.build(tree, batch); });
@@ -140,7 +166,8 @@ configuration() of the engine that is built, line by line. outputs: the kind of 
 per_replica_input_shapes: a tree like feature_config, or a list in flatten order, of input shapes with
 None for an unknown dim; or one number, the batch size. per_replica_batch_size: used where no shapes are
 given; all features then have that many samples. Raises ValueError naming the feature whose shape
-contradicts the configuration or stays unknown, RuntimeError if another engine is built on the strategy.
+contradicts the configuration or stays unknown, and for names and numbers of shapes that are not those of
+the features; RuntimeError if another engine is built on the strategy.
 
 >>> table = embertable.TableConfig(8, 4, name="films")
 >>> embedding = embertable.Embedding(embertable.FeatureConfig(table), embertable.SGD(0.1), embertable.EngineStrategy(threads=1))

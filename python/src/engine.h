@@ -76,6 +76,10 @@ class Engine {
     visit(strategy_);
     visit(outputs_);
     visit(convert_);
+    functions(visit);
+  }
+  template <class Visit>
+  void functions(Visit visit) {
     for (const CallbackPtr& log : {log_, log_configuration_})
       if (log) visit(log->function());
   }

@@ -65,6 +65,9 @@ Texts texts_of(nb::handle keys) {
 /// Returns an array of objects: the keys of an array, or of lists within each other.
 nb::object array_of_keys(nb::handle keys) {
   const bool has_shape = nb::hasattr(keys, "__array__") || PyList_Check(keys.ptr());
+  if (is_text(keys) && !has_shape)
+    throw TypeError("keys must be an array or list, got " + type_text(keys) +
+                    ": row takes a single key");
   const nb::object all = has_shape ? nb::borrow(keys) : nb::object(nb::list(nb::borrow(keys)));
   return nb::module_::import_("numpy").attr("asarray")(all, nb::arg("dtype") = "object");
 }
@@ -177,7 +180,7 @@ where there are no out-of-vocabulary rows.
 1)")
       .def("rows", rows, nb::arg("keys"), R"(Gives the rows of many keys, int64 of their shape.
 
-keys: an array or list of the map's kind. Raises what row raises.
+keys: an array or list of the map's kind. Raises what row raises, and TypeError for a single text.
 
 >>> builder = embertable.IdMapBuilder("string")
 >>> builder.add(["a", "b", "a"])

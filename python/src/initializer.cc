@@ -60,12 +60,13 @@ PythonInitializer values(nb::handle array) {
 }
 
 /// Requires the GIL.
-void fill(const Callback& function, const RowRange& range, std::span<float> out) {
+void fill(const Callback& function, const std::string& table, const RowRange& range,
+          std::span<float> out) {
   const nb::object rows = function(nb::cast(range));
-  const FloatArray given(rows, "what an initializer returns");
+  const FloatArray given(rows, table + "what an initializer returns");
   const Shape expected{range.rows, range.dim};
   if (given.shape() != expected) {
-    throw ValueError("what an initializer returns must have shape " + expected.to_string() +
+    throw ValueError(table + "what an initializer returns must have shape " + expected.to_string() +
                      ", got " + given.shape().to_string());
   }
   const FloatSpan span = given.span();
@@ -74,10 +75,7 @@ void fill(const Callback& function, const RowRange& range, std::span<float> out)
 
 PythonInitializer function(nb::handle call) {
   CallbackPtr callback = make_callback(call, "an initializer's function");
-  Initializer value =
-      Initializer::function([callback](const RowRange& range, std::span<float> out) {
-        with_gil([&] { fill(*callback, range, out); });
-      });
+  Initializer value = initializer_from(callback, "");
   return {std::move(value), "function", nb::object(), std::move(callback)};
 }
 
@@ -109,6 +107,13 @@ void bind_row_range(nb::module_& module) {
 }
 
 }  // namespace
+
+Initializer initializer_from(const CallbackPtr& function, const std::string& table) {
+  const std::string of = table.empty() ? "" : table + ": ";
+  return Initializer::function([function, of](const RowRange& range, std::span<float> out) {
+    with_gil([&] { fill(*function, of, range, out); });
+  });
+}
 
 void bind_initializer(nb::module_& module) {
   bind_row_range(module);

@@ -98,12 +98,17 @@ nb::dict train_job(const Path& path, nb::handle text, const std::vector<std::str
   options.out = out.string();
   options.resume = resume;
   options.overwrite = overwrite;
-  options.threads = integer32(threads, "train: threads");
+  if (resume && out.empty())
+    throw ValueError("train: out must be a directory where resume is true, got none");
+  options.threads = threads_of(threads, "train: threads");
   options.skip_bad = skip_bad_of(skip_bad, "train: skip_bad");
   options.stop = AskToStop(make_callback(stop, "train: stop"));
   const bool finds = exchange.is_none();
   MpiOptions mpi;
-  if (finds && !deadline.is_none()) mpi.deadline_seconds = number(deadline, "deadline");
+  if (!deadline.is_none()) mpi.deadline_seconds = number(deadline, "train: deadline");
+  if (!(mpi.deadline_seconds > 0))
+    throw ValueError("train: deadline must be above 0, got " +
+                     std::to_string(mpi.deadline_seconds));
   if (!finds) options.exchange = chosen_exchange(exchange, deadline, "train");
   const CallbackPtr told =
       progress.is_none() ? nullptr : make_callback(progress, "train: progress");
@@ -156,8 +161,8 @@ nb::dict sweep_job(const Path& path, nb::handle text, const std::vector<std::str
   options.overwrite = overwrite;
   options.keep_runs = keep_runs;
   options.tests_best = tests_best;
-  options.threads = integer32(threads, "sweep: threads");
-  options.runs_at_once = integer32(runs_at_once, "sweep: jobs");
+  options.threads = threads_of(threads, "sweep: threads");
+  options.runs_at_once = threads_of(runs_at_once, "sweep: jobs");
   options.skip_bad = skip_bad_of(skip_bad, "sweep: skip_bad");
   options.stop = AskToStop(make_callback(stop, "sweep: stop"));
   const std::int64_t draws = random.is_none() ? 0 : integer(random, "sweep: random");

@@ -127,8 +127,10 @@ nb::object rate_of(const PythonOptimizer& self) {
 }
 
 /// Returns an optimizer that differs in its rate alone.
-PythonOptimizer with_learning_rate(const PythonOptimizer& self, nb::handle learning_rate) {
+PythonOptimizer with_learning_rate(nb::handle object, nb::handle learning_rate) {
+  const auto& self = nb::cast<const PythonOptimizer&>(object);
   PythonOptimizer other = self;
+  if (!other.origin.is_valid()) other.origin = nb::borrow(object);
   other.rate = nullptr;
   other.value = self.value.with_learning_rate(
       rate_from(learning_rate, "learning_rate", "what a learning_rate returns", other.rate));

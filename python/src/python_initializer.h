@@ -2,6 +2,8 @@
 
 #include <nanobind/nanobind.h>
 
+#include <string>
+
 #include "embertable/initializer.h"
 #include "python/src/callback.h"
 
@@ -20,5 +22,8 @@ struct PythonInitializer {
     if (function) visit(function->function());
   }
 };
+
+/// Returns what fills rows with the results of a Python function. `table` begins messages.
+Initializer initializer_from(const CallbackPtr& function, const std::string& table);
 
 }  // namespace embertable::python

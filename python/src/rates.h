@@ -18,10 +18,32 @@ struct PythonOptimizer {
   /// arguments; invalid for other rules.
   nb::object recipe = {};
 
+  /// A tuple of the first values of a caller-supplied rule's slots, since others than this may be
+  /// cleared before the functions of the Initializers among them.
+  nb::object first_values = {};
+
+  /// The optimizer that owns all functions but the rate, if this one is a copy of it.
+  nb::object origin = {};
+
   template <class Visit>
   void references(Visit visit) {
     visit(recipe);
-    for (const CallbackPtr& callback : {rate, step_counter, slot_variable_creation_fn, custom_rule})
+    visit(first_values);
+    visit(origin);
+    if (rate) visit(rate->function());
+    if (!origin.is_valid()) other_functions(visit);
+  }
+  template <class Visit>
+  void functions(Visit visit) {
+    visit(recipe);
+    if (rate) visit(rate->function());
+    other_functions(visit);
+  }
+
+ private:
+  template <class Visit>
+  void other_functions(Visit visit) {
+    for (const CallbackPtr& callback : {step_counter, slot_variable_creation_fn, custom_rule})
       if (callback) visit(callback->function());
   }
 };

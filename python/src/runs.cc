@@ -54,7 +54,7 @@ nb::dict evaluate_run(const Path& run, nb::handle part, const Path& data, nb::ha
   jobs::EvaluateOptions options;
   if (!part.is_none()) options.part = part_of_name(utf8(part, "evaluate: part"));
   if (!data.empty()) options.data_root = data.string();
-  options.threads = integer32(threads, "evaluate: threads");
+  options.threads = threads_of(threads, "evaluate: threads");
   if (!skip_bad.is_none()) options.skip_bad = skip_bad_of(skip_bad, "evaluate: skip_bad");
   std::optional<jobs::Evaluation> evaluation;
   {
@@ -149,7 +149,7 @@ nb::dict predict_rows(const Path& run, const Path& rows, nb::handle k, bool has_
       throw ValueError("predict: k must be from 1 to " + std::to_string(jobs::NewRows::kMostItems) +
                        ", got " + std::to_string(*options.rows.items));
   }
-  options.threads = integer32(threads, "predict: threads");
+  options.threads = threads_of(threads, "predict: threads");
   Columns columns;
   {
     const WithoutGil nogil;
@@ -212,8 +212,20 @@ nb::dict measures_dict(const jobs::Measures& measures) {
 }
 
 jobs::SkipBad skip_bad_of(nb::handle given, const char* what) {
-  return nb::isinstance<nb::str>(given) ? jobs::SkipBad::parse(utf8(given, what))
-                                        : jobs::SkipBad(integer(given, what));
+  if (nb::isinstance<nb::str>(given)) return jobs::SkipBad::parse(utf8(given, what));
+  const std::int64_t most = integer(given, what);
+  if (most < 0)
+    throw ValueError(std::string(what) + " must be >= 0, or a share as '1%', got " +
+                     std::to_string(most));
+  return most;
+}
+
+std::int32_t threads_of(nb::handle given, const char* what) {
+  constexpr std::int32_t kMost = 1024;  // on the command line too
+  const std::int32_t number = integer32(given, what);
+  if (number >= 0 && number <= kMost) return number;
+  throw ValueError(std::string(what) + " must be 0.." + std::to_string(kMost) + ", got " +
+                   std::to_string(number));
 }
 
 void bind_runs(nb::module_& module) {

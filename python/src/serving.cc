@@ -392,7 +392,7 @@ True)");
 
 void bind_serving(nb::module_& module) {
   ServerClass type(
-      module, "ServingEmbedding", nb::type_slots(Collected<Server>::slots),
+      module, "ServingEmbedding", nb::type_slots(Collected<Server>::seen),
       R"(Tables that are only looked up: with their first values, or of a checkpoint (see open, restore). Any number of threads may call.
 
 feature_config: a tree of FeatureConfigs; optimizer: whose slots are not there; strategy: must be None. tables: "map" the files

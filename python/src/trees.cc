@@ -3,6 +3,7 @@
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -260,28 +261,39 @@ bool collect(nb::handle value, Lists lists, const Structure& expected,
   return true;
 }
 
-void collect_by_arity(nb::handle value, const Structure& expected, std::string_view what,
-                      std::vector<nb::object>& leaves) {
+/// Returns the items of a container that is in the place of an expected one; none if it does not
+/// fit.
+std::optional<std::vector<nb::object>> items_in_place_of(const Structure& expected,
+                                                         nb::handle value) {
+  using Kind = Structure::Kind;
+  const bool is_map = is_mapping(value),
+             expects_map = expected.kind() == Kind::kMap || is_ordered_map(expected);
+  const bool is_record = is_named_tuple(value) || is_attrs(value);
+  const bool is_sequence = PyList_Check(value.ptr()) || PyTuple_Check(value.ptr());
+  if (!is_map && !is_record && !is_sequence) return std::nullopt;
+  Content content = content_of(value, is_map      ? Kind::kMap
+                                      : is_record ? Kind::kNamedTuple
+                                                  : Kind::kList);
+  const bool has_names = is_map || is_record;
+  if (content.items.size() != expected.children().size() ||
+      (has_names && (is_map != expects_map || content.keys != expected.keys())))
+    return std::nullopt;
+  return std::move(content.items);
+}
+
+void collect_in_places_of(const Structure& expected, nb::handle value, std::string_view what,
+                          std::vector<nb::object>& leaves) {
   if (expected.kind() == Structure::Kind::kLeaf) {
     leaves.push_back(nb::borrow(value));
     return;
   }
-  const bool is_sequence = PyList_Check(value.ptr()) || PyTuple_Check(value.ptr());
-  Content content;
-  if (is_sequence) {
-    content = content_of(value, Structure::Kind::kList);
-  } else if (is_mapping(value)) {
-    content = content_of(value, Structure::Kind::kMap);
-  } else if (is_attrs(value)) {
-    content = content_of(value, Structure::Kind::kNamedTuple);
-  }
-  const std::vector<nb::object>& items = content.items;
-  if (items.size() != expected.children().size()) {
+  const auto items = items_in_place_of(expected, value);
+  if (!items) {
     throw ValueError(std::string(what) + ": must be of the form " + expected.to_string() +
                      ", got " + text(nb::repr(value)));
   }
-  for (std::size_t i = 0; i < items.size(); ++i)
-    collect_by_arity(items[i], expected.children()[i], what, leaves);
+  for (std::size_t i = 0; i < items->size(); ++i)
+    collect_in_places_of(expected.children()[i], (*items)[i], what, leaves);
 }
 
 /// Returns a mapping of the same class and order with other items, or a dict if the class makes
@@ -428,10 +440,14 @@ Tree to_tree(nb::handle value, Lists lists, const Structure& expected) {
   return Tree(std::move(structure), std::move(leaves));
 }
 
-std::vector<nb::object> leaves_by_arity(nb::handle value, const Structure& expected,
-                                        std::string_view what) {
+bool is_leaf(nb::handle value) {
+  return kind_of(value, Lists::kBranches, false) == Structure::Kind::kLeaf;
+}
+
+std::vector<nb::object> leaves_in_places_of(nb::handle value, const Structure& expected,
+                                            std::string_view what) {
   std::vector<nb::object> leaves;
-  collect_by_arity(value, expected, what, leaves);
+  collect_in_places_of(expected, value, what, leaves);
   return leaves;
 }
 

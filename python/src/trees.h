@@ -29,11 +29,14 @@ Tree to_tree(nb::handle value, Lists lists);
 /// value has the expected form, its structure is a copy of that.
 Tree to_tree(nb::handle value, Lists lists, const Structure& expected);
 
-/// Returns leaves by the arity of `expected` alone, whatever the kinds of containers: a list may
-/// replace a tuple, and anything in the place of a leaf is one. Throws ValueError naming `what` for
-/// another arity.
-std::vector<nb::object> leaves_by_arity(nb::handle value, const Structure& expected,
-                                        std::string_view what);
+/// True for what is no container.
+bool is_leaf(nb::handle value);
+
+/// Returns what is in the places of the leaves of `expected`. A list or tuple may stand for any
+/// container, whose order it has; the names of others must be those that are expected. Throws
+/// ValueError naming `what` for other names and for another number of items.
+std::vector<nb::object> leaves_in_places_of(nb::handle value, const Structure& expected,
+                                            std::string_view what);
 
 /// Returns a tree with the containers of `like`, whose structure is given, and these leaves, in
 /// flatten order.

@@ -1,5 +1,7 @@
 """Numbered engine cases through Python. Shapes and gradients beyond these: the cases in tests/engine."""
 
+import collections
+
 import numpy as np
 import pytest
 
@@ -113,6 +115,47 @@ def test_case_026_number_of_shapes():
         engine().build([(2, 3)] * 2)
     with pytest.raises(ValueError, match="'0'"):
         engine().build([None] * 3)
+
+
+def test_shapes_are_those_of_the_features_by_name():
+    """Shapes, as a tree or a list in flatten order; names and containers that are not the features'."""
+    feature, table = (lambda: et.FeatureConfig(table)), user()
+    Named = collections.namedtuple("Named", "x y")
+    two, nested = {"a": feature(), "b": feature()}, {"b": feature(), "a": {"x": feature(), "y": feature()}}
+    by_number = {1: feature(), 2: feature()}
+
+    class Attrs:
+        """What attrs makes of a class with one field."""
+
+        Field = collections.namedtuple("Field", "name")
+        __attrs_attrs__ = (Field("x"),)
+
+        def __init__(self, x):
+            self.x = x
+
+        def __eq__(self, other):
+            return self.x == other.x
+
+    named, record = Named(feature(), feature()), [Attrs(feature())]
+    for config, shapes, expected in [
+            (two, {"b": (3,), "a": (2,)}, {"a": (2,), "b": (3,)}), (two, [(2,), (3,)], {"a": (2,), "b": (3,)}),
+            (by_number, {2: (3,), 1: (2,)}, {1: (2,), 2: (3,)}),
+            (nested, {"a": {"y": (3,), "x": (2,)}, "b": (4,)}, {"b": (4,), "a": {"x": (2,), "y": (3,)}}),
+            (nested, [(2,), (3,), (4,)], {"b": (4,), "a": {"x": (2,), "y": (3,)}}),
+            (nested, [[(2,), (3,)], (4,)], {"b": (4,), "a": {"x": (2,), "y": (3,)}}),
+            (named, Named((2,), (3,)), Named((2,), (3,))), (record, [Attrs((2,))], [Attrs((2,))]), (record, [(2,)], [Attrs((2,))]),
+            (feature(), (2,), (2,)), (feature(), [(2,)], (2,)), (feature(), [[2]], (2,)), ([feature()], ((2,),), [(2,)])]:
+        embedding = engine(feature_config=config)
+        embedding.build(shapes)
+        assert embedding.output_shapes == expected
+    for config, shapes in [
+            (two, {"b": (2,), "c": (3,)}), (two, {"x": {"y": (2,)}, "z": [(3,)]}), (two, {"a": (2,)}), (by_number, {1: (2,), 3: (3,)}),
+            (two, Named((2,), (3,))), ([feature(), feature()], {"p": (2,), "q": (3,)}), ([feature(), feature()], [(2,), (3,), (4,)]),
+            (named, {"x": (2,), "y": (3,)}), (named, collections.namedtuple("Other", "y x")((2,), (3,))), (record, [{"x": (2,)}])]:
+        embedding = engine(feature_config=config)
+        with pytest.raises(ValueError, match="per_replica_input_shapes: must be of the form .*, got"):
+            embedding.build(shapes)
+        assert not embedding.built
 
 
 def test_case_028_plain_objects_take_no_steps():

@@ -24,6 +24,24 @@ def test_a_data_error_says_where():
     assert (error.feature, error.replica, error.sample, error.position) == ("user/friends", 1, 1, 2)
 
 
+def test_an_initializer_of_the_wrong_shape_names_its_table():
+    function = et.Initializer.function(lambda rows: np.ones((9, 4)))
+    for name, called in (("films", "table 'films'"), (None, "a table of 10 x 4")):
+        feature = et.FeatureConfig(et.TableConfig(10, 4, function, name=name))
+        for build in (engine(feature_config=feature).build, et.ServingEmbedding(feature).build):
+            with pytest.raises(ValueError, match=rf"^{called}: what an initializer returns must have shape \(10, 4\), got \(9, 4\)"):
+                build(1) if build.__self__.__class__ is et.Embedding else build()
+
+
+@pytest.mark.parametrize("json, kind, text", [({"loss": np.float32(1)}, TypeError, "float32 is not JSON serializable"),
+                                              ({"loss": np.inf}, ValueError, "not JSON compliant")])
+def test_a_state_that_json_does_not_write_says_so(tmp_path, json, kind, text):
+    embedding = et.Embedding(et.FeatureConfig(user()))
+    embedding.build()
+    with pytest.raises(kind, match=f"CallerState: json must be what the json module writes: .*{text}"):
+        embedding.save(tmp_path / "run", et.CallerState(json))
+
+
 def test_a_field_that_does_not_apply_is_none():
     with pytest.raises(et.DataError) as raised:
         engine().enqueue((et.RaggedIds([0], [0, 2]),) + batch()[1:])

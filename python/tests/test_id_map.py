@@ -19,6 +19,9 @@ def test_text_keys():
     assert known.rows(np.array([["a"], ["b"]])).tolist() == known.rows([[b"a"], ["b"]]).tolist() == [[2], [1]]
     assert known.rows(np.array("c")).shape == () and known.rows(np.empty((0, 3), "U1")).shape == (0, 3)
     assert known.rows(key for key in "cb").tolist() == [0, 1] and known.rows([]).dtype == np.int64
+    for text in ("ab", b"ab", ""):
+        with pytest.raises(TypeError, match=f"keys must be an array or list, got {type(text).__name__}: row takes a single key"):
+            known.rows(text)
     with pytest.raises(TypeError, match="a key must be text, got list"):
         known.rows([["a"], ["b", "c"]])
     with pytest.raises(ValueError, match="count is for one key"):

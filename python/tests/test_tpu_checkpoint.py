@@ -130,6 +130,36 @@ class FakeModule:
         self.loads = getattr(self, "loads", 0) + 1
 
 
+class Lists(FakeModule):
+    """An optimizer that keeps lists, which grow with its steps, as LBFGS does."""
+
+    def __init__(self, steps, betas=(0.9, 0.5)):
+        self.state = {"state": {}, "groups": [{"betas": betas}]}
+        if steps:
+            self.state["state"][0] = {"old": [np.full(2, float(i)) for i in range(steps)], "al": [None, 1.5, np.ones(1)][:steps],
+                                      "within": [[i] * i for i in range(steps)], "none": [], "pair": (1, steps)}
+
+    def state_dict(self):
+        return {"state": dict(self.state["state"]), "groups": [dict(group) for group in self.state["groups"]]}
+
+
+@pytest.mark.parametrize("before", [0, 1, 3, 12])
+def test_lists_come_back_as_lists_of_their_length(tmp_path, before):
+    path = tpu.Checkpoint(one=Lists(11), none=Lists(0)).save(tmp_path / "run")
+    checkpoint = tpu.Checkpoint(one=Lists(before, (0.0, 0.0)), none=Lists(0))
+    checkpoint.restore(path).assert_consumed()
+    assert str(checkpoint.one.state_dict()) == str(Lists(11).state_dict()) and checkpoint.none.state["state"] == {}
+
+
+def test_arrays_of_either_byte_order_are_restored(tmp_path):
+    path = tpu.Checkpoint(big=np.array([1, 2], ">f4"), little=np.array([3, 4], "<i8")).save(tmp_path / "run")
+    checkpoint = tpu.Checkpoint(big=np.zeros(2, ">f4"), little=np.zeros(2, ">i8"))
+    checkpoint.restore(path).assert_consumed()
+    assert checkpoint.big.tolist() == [1, 2] and checkpoint.big.dtype == ">f4" and checkpoint.little.tolist() == [3, 4]
+    with pytest.raises(ValueError, match="'big' is of float64, the checkpoint has float32"):
+        tpu.Checkpoint(big=np.zeros(2)).restore(path)
+
+
 class FakeKeras:
     """What Checkpoint uses of a model of Keras."""
 
@@ -225,7 +255,7 @@ def test_parts_of_a_state_are_gathered(tmp_path):
     fresh = FakeModule(0.0)  # an optimizer without slots, as before its first step
     fresh.state_dict = lambda: {"weight": np.zeros(2), "state": {}, "none": None}
     tpu.Checkpoint(module=fresh).restore(path).assert_consumed()
-    assert fresh.state["state"] == {0: {"step": 3.0, "betas": [3.0, 0.5]}} and fresh.loads == 1
+    assert fresh.state["state"] == {0: {"step": 3.0, "betas": (3.0, 0.5)}} and fresh.loads == 1
 
     shorter = FakeKeras(0.0)
     shorter.weights.pop()

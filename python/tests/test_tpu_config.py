@@ -69,6 +69,39 @@ def test_one_that_takes_shard_info_is_called_for_the_rows_of_each_host(hosts):
     assert np.array_equal(embedding.read_rows("t", np.arange(40_001))[:, 0], np.arange(40_001))
 
 
+def test_first_values_do_not_depend_on_engines_before():
+    """The block of a row is that of the engine's own hosts, whatever was made of the same table."""
+    def first(shape, dtype, shard_info):
+        return np.full(shard_info.shape, shard_info.offset[0], dtype)
+
+    feature = tpu.FeatureConfig(tpu.TableConfig(40_000, 2, first, name="t"))
+    read = lambda engine: (engine.build(per_replica_batch_size=6), engine.read_rows("t", [0, 39_999])[:, 0].tolist())[1]
+    made = {
+        "hosts": lambda hosts: read(et.Embedding(feature, tpu.SGD(0.1), strategy(hosts=hosts))),
+        "plain": lambda _: read(et.Embedding(feature, tpu.SGD(0.1))),
+        "direct": lambda _: et.DirectEmbedding(feature, tpu.SGD(0.1), strategy(hosts=2)).read_rows("t", [0, 39_999])[:, 0].tolist(),
+        "serving": lambda _: tpu.TPUEmbeddingForServing(feature)(np.array([0, 39_999]))[:, 0].tolist(),
+    }
+    last_block = {2: 20_000, 3: 26_667}  # 40,000 rows are 13,334 and 13,333 and 13,333
+    for _ in range(2):
+        for hosts in (2, 3):
+            with strategy(hosts=hosts).scope():
+                assert read(tpu.TPUEmbedding(feature, tpu.SGD(0.1))) == [0, last_block[hosts]]
+            for name, make in made.items():
+                assert make(hosts) == [0, last_block[hosts] if name == "hosts" else 0], name
+
+
+@pytest.mark.parametrize("whole", [{"replicated": True}, {"sharding": "mod"}])
+def test_tables_without_blocks_are_one_for_shard_info(whole):
+    asked = Asked()
+    table = tpu.TableConfig(9, 2, asked, name="t", replicated="replicated" in whole)
+    with strategy(hosts=2, sharding=whole.get("sharding", "div")).scope():
+        embedding = tpu.TPUEmbedding(tpu.FeatureConfig(table), tpu.SGD(0.1))
+    embedding.build(per_replica_batch_size=2)
+    assert {info for _, info in asked.calls} == {tpu.ShardInfo((9, 2), (0, 0))}
+    assert np.array_equal(embedding.read_rows("t", np.arange(9))[:, 0], np.arange(9))
+
+
 def test_rows_by_modulo_are_asked_for_as_a_whole():
     with tpu.TPUStrategy(hosts=2, sharding="mod", threads=1).scope():
         embedding = tpu.TPUEmbedding(tpu.FeatureConfig(tpu.TableConfig(9, 2, counting, name="t")), tpu.SGD(0.1))

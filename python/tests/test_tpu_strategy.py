@@ -1,6 +1,11 @@
 """tpu_embedding's strategies: scopes, functions that run for each replica, data sets, devices."""
 
+import collections
+import os
+import signal
 import threading
+import time
+import types
 
 import numpy as np
 import pytest
@@ -38,6 +43,49 @@ def test_scopes_are_those_of_their_thread():
         assert tpu.get_strategy() is outer
     thread.join()
     assert found == [(None, False)] and tpu.get_strategy() is None
+
+
+class Interrupted(Exception):
+    """What a handler of a signal raises."""
+
+    def __init__(self, number, frame):
+        super().__init__(number)
+
+
+@pytest.mark.parametrize("kind", [KeyboardInterrupt, Interrupted])
+def test_an_interruption_ends_the_replicas(kind):
+    on = strategy(replicas_per_host=2)
+    embedding = embedding_on(on)
+    begun, replicas = threading.Barrier(3), []
+
+    def steps():
+        replicas.append(threading.current_thread())
+        begun.wait(5)
+        for _ in range(3000):
+            embedding.enqueue({"user": np.array([1])})
+            embedding.apply_gradients(embedding.dequeue())
+            time.sleep(0.01)
+
+    def interrupt():
+        begun.wait(5)
+        time.sleep(0.1)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    def handler(number, frame):
+        raise kind(number, frame)
+
+    before = signal.signal(signal.SIGINT, handler)
+    try:
+        threading.Thread(target=interrupt).start()
+        with pytest.raises(kind):
+            on.run(steps)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    step = embedding.step
+    for replica in replicas:
+        replica.join(1)  # after the last line of its function
+    assert not any(replica.is_alive() for replica in replicas) and 0 < step < 3000
+    assert embedding.step == step
 
 
 def test_a_training_step_runs_for_each_replica_as_one_global_call_would():
@@ -226,6 +274,54 @@ def test_a_global_batch_is_cut_in_equal_parts():
     for scalar in (3, np.float32(3)):
         with pytest.raises(ValueError, match="a leaf of a batch must have an axis of samples, got .*3"):
             list(on.experimental_distribute_dataset([{"x": np.arange(4), "y": scalar}]))
+
+
+class Record:
+    """What attrs makes of a class with two fields."""
+
+    Field = collections.namedtuple("Field", "name")
+    __attrs_attrs__ = (Field("left"), Field("_right"))
+
+    def __init__(self, left, right):
+        self.left, self._right = left, right
+
+    def __eq__(self, other):
+        return vars(self) == vars(other)
+
+
+class Fixed(collections.abc.Mapping):
+    """A mapping that nothing can be made of: results are dicts."""
+
+    def __init__(self):
+        self.items_ = {"a": et.PerReplica([1, 2])}
+
+    def __getitem__(self, key):
+        return self.items_[key]
+
+    def __iter__(self):
+        return iter(self.items_)
+
+    def __len__(self):
+        return len(self.items_)
+
+
+@pytest.mark.parametrize("container", [dict, types.MappingProxyType, collections.UserDict, lambda items: Record(items["a"], items["b"])])
+def test_containers_are_those_of_an_embeddings_trees(container):
+    on, tree = strategy(replicas_per_host=2), container({"b": 3, "a": et.PerReplica([1, 2])})
+    assert on.run(lambda x: x, args=(tree,)) == container({"a": et.PerReplica([1, 2]), "b": et.PerReplica([3, 3])})
+    assert on.experimental_local_results(tree) == (container({"a": 1, "b": 3}), container({"a": 2, "b": 3}))
+    assert on.reduce("sum", tree) == container({"a": 3, "b": 3})
+    batch = container({"a": et.DenseIds([1, 2, 3, 4]), "b": np.arange(4)})
+    (cut,) = on.experimental_distribute_dataset([batch])
+    first, second = on.experimental_local_results(cut)
+    read = lambda part: [vars(part)["left"], vars(part)["_right"]] if isinstance(part, Record) else [part["a"], part["b"]]
+    assert [[read(part)[0].values.tolist(), read(part)[1].tolist()] for part in (first, second)] == [[[1, 2], [0, 1]], [[3, 4], [2, 3]]]
+
+
+def test_objects_of_the_callers_stay_themselves_where_nothing_is_for_one_replica():
+    on, record, fixed = strategy(replicas_per_host=2), Record(1, 2), Fixed()
+    assert on.run(lambda x: x is record, args=(record,)) == (True, True)
+    assert on.run(lambda x: x["a"], args=(fixed,)) == (1, 2)
 
 
 def test_values_by_function_and_reductions():

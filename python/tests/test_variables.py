@@ -39,6 +39,20 @@ def test_components_that_were_made_inside_have_an_identity_too():
     assert whole.variable is whole.variable
 
 
+def test_a_saved_value_and_an_initializer_have_the_shape_and_dtype_that_are_given(tmp_path):
+    saved = et.saved_value(et.save_variables(tmp_path, 1, {"v": et.Variable(VALUE)}), "v")
+    zeros, creator = et.Initializer.zeros(), et.VariableCreator(2)
+    for create in (creator.create, lambda value, **given: et.create_on_hosts(value, 2, "n", **given)):
+        with pytest.raises(ValueError, match=r"initial_value: shape .* does not fit the given shape, \(7, 1\)"):
+            create(saved, shape=(7, 1))
+        for value in (saved, zeros):
+            for dtype in ("int32", np.float64):
+                with pytest.raises(ValueError, match=f"initial_value must be {np.dtype(dtype)}, got float32"):
+                    create(value, shape=VALUE.shape, dtype=dtype)
+        create(saved, shape=(None, VALUE.shape[1]), dtype="float32"), create(zeros, shape=VALUE.shape, dtype=np.float32)
+    assert creator.create(saved).nodes == [0]  # two were made: refused ones took no node
+
+
 @pytest.mark.parametrize("value", [VALUE, lambda: VALUE], ids=["an array", "a function"])
 def test_a_value_must_have_the_shape_and_dtype_that_are_given(value):
     create = et.VariableCreator().create

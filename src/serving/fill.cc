@@ -76,7 +76,7 @@ std::int64_t take_entries(const Input& in, const Int* ids, const PlacedEntry* or
       const std::int64_t entry = order != nullptr ? order[next].entry : next;
       const std::int64_t id = read_once(ids[entry]);
       const float weight = in.weighted ? in.weights[entry] : 1.0f;
-      if (in.prune && (id < 0 || (in.combiner != Combiner::kSum && weight <= 0))) continue;
+      if (in.prune && (id < 0 || (in.combiner != Combiner::kSum && !(weight > 0)))) continue;
       if (is_outside(in, id)) refuse_id(in, output, entry, id);
       to.row[kept] = static_cast<std::uint64_t>(id);
       if (in.weighted) to.weight[kept] = weight;

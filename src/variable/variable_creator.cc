@@ -113,6 +113,17 @@ InitialValue InitialValue::of(Initializer initializer, Shape full_shape, std::ui
 
 bool InitialValue::is_function() const noexcept { return !std::holds_alternative<Tensor>(source_); }
 
+Shape InitialValue::shape() const {
+  if (const auto* parts = std::get_if<Parts>(&source_)) return parts->full_shape;
+  return is_function() ? Shape() : std::get<Tensor>(source_).shape();
+}
+
+std::optional<DType> InitialValue::dtype() const {
+  if (const auto* parts = std::get_if<Parts>(&source_)) return parts->dtype;
+  if (is_function()) return std::nullopt;
+  return std::get<Tensor>(source_).dtype();
+}
+
 /// Returns any source as a function of a part; calls a function of the whole here.
 InitialValue::Parts InitialValue::as_parts() const {
   if (const auto* parts = std::get_if<Parts>(&source_)) return *parts;

@@ -109,6 +109,19 @@ TEST(ShardedCases, Case14_AFunctionThatKnowsItsPart) {
             (std::vector<Floats>{{1, 0, 0, 0, 0, 1, 0, 0}, {0, 0, 1, 0, 0, 0, 0, 1}}));
 }
 
+TEST(InitialValue, SaysItsShapeAndDtypeUnlessItMustBeCalled) {
+  const Tensor value(DType::kInt32, {4});
+  const InitialValue parts =
+      InitialValue::parts({5, 2}, DType::kFloat64, [&](const VariablePart&) { return value; });
+  EXPECT_EQ(parts.shape(), (Shape{5, 2}));
+  EXPECT_EQ(parts.dtype(), DType::kFloat64);
+  EXPECT_EQ(InitialValue(value).shape(), (Shape{4}));
+  EXPECT_EQ(InitialValue(value).dtype(), DType::kInt32);
+  const InitialValue whole = InitialValue::whole([&] { return value; });
+  EXPECT_FALSE(whole.shape().has_rank());
+  EXPECT_FALSE(whole.dtype().has_value());
+}
+
 TEST(VariableCreator, CallsAFunctionOfTheWholeOnceAndCutsWhatItGives) {
   int calls = 0;
   const InitialValue whole = InitialValue::whole([&] {

@@ -1,6 +1,9 @@
 // The numbered cases of the plain lookup and of the serving class.
 #include <gmock/gmock.h>
 
+#include <cmath>
+#include <limits>
+
 #include "testing/serving/lookups.h"
 
 namespace embertable {
@@ -198,6 +201,17 @@ TEST(ServingCase, 118_SafeLookupsPrune) {
   EXPECT_EQ(looked(Combiner::kSum, both, SparseWeights{weights}), (Floats{0 - 4, 1 - 6}));
   for (const Combiner combiner : {Combiner::kSum, Combiner::kMean, Combiner::kSqrtN})
     EXPECT_EQ(looked(combiner, only, {}), (Floats{0, 0, 0, 1}));
+}
+
+TEST(ServingCase, 118_WeightsThatAreNoNumbersAreNotPositive) {
+  const Rows both({{0, 1}});
+  const float infinity = std::numeric_limits<float>::infinity(), nan = std::nanf("");
+  for (const float bad : {nan, -infinity}) {
+    const std::vector<float> weights = {1, bad};
+    for (const Combiner combiner : {Combiner::kMean, Combiner::kSqrtN})
+      EXPECT_EQ(looked_up(one_feature(combiner), batch_of(both.sparse(), SparseWeights{weights})),
+                (Floats{0, 1}));
+  }
 }
 
 TEST(ServingCase, 119_FastLookupsDoNotPrune) {

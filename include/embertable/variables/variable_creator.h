@@ -51,6 +51,10 @@ class EMBERTABLE_API InitialValue {
   /// False for a value that exists already.
   bool is_function() const noexcept;
 
+  /// Return what the value will have, unknown for a function of the whole, which has to be called.
+  Shape shape() const;
+  std::optional<DType> dtype() const;
+
  private:
   friend class VariableCreator;
   friend EMBERTABLE_API ShardedVariable create_on_hosts(const InitialValue&, std::int32_t,

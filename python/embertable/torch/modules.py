@@ -34,6 +34,7 @@ _ROW_TYPES = {torch.float32: "float32", torch.bfloat16: "bfloat16"}
 _unseeded = itertools.count(1)
 is_grad_enabled = torch.is_grad_enabled  # bound once: attribute lookups cost time in each call
 tracing_state = torch._C._get_tracing_state
+_exporting: Callable[[], bool] | None = getattr(torch.compiler, "is_exporting", None)  # since torch 2.7
 
 
 class Feature(NamedTuple):
@@ -230,6 +231,9 @@ class TableModule(torch.nn.Module):
         return rows
 
     def _look_up_compiled(self, tensors: list[torch.Tensor], form: list[int]) -> list[torch.Tensor]:
+        if _exporting is not None and _exporting():
+            raise RuntimeError(f"{self._steps.name}: torch.export would keep the number that this table has in this process, which "
+                               "is another table's in the next: export the dense part alone, with the rows as its input")
         record = self.training and torch.is_grad_enabled()
         found = compiled_look_up(self._probe, tensors, form, self._dims, self._number, record, next_call())
         return self._given(found[:-1], None)

@@ -142,8 +142,9 @@ class TableState:
 
     def load_from(self, state_dict: Mapping[str, Any], prefix: str, unknown: Sequence[str], missing: list[str],
                   unexpected: list[str], errors: list[str], *, whole: bool) -> None:
-        """Takes what fits. What is absent and what is not known is named, for torch to refuse where it is strict; of what
-        contradicts the module nothing is taken.
+        """Takes what fits: slots and rate of a table with its rows, the step with the rows of all tables. What is absent and what
+        is not known is named, for torch to refuse where it is strict. Of what contradicts the module nothing is taken, and
+        nothing after an error, also of a module before.
 
         unknown: keys that torch does not know as the module's, those of tables among them. whole: nothing is taken of a state
         that lacks something or has more.
@@ -153,7 +154,7 @@ class TableState:
         known = {*wanted, prefix + EXTRA}
         strays = [key for key in unknown if key not in known]
         unexpected.extend(strays)
-        refused = whole and bool(strays or missing or errors)  # also by what torch found before
+        refused = bool(errors) or (whole and bool(strays or missing))  # also by what torch found before
         try:
             extra = _extra_of(state_dict[prefix + EXTRA]) if prefix + EXTRA in state_dict else None
             if extra is not None:
@@ -166,7 +167,8 @@ class TableState:
             return
         problems = self.differences(extra["tables"]) if extra is not None else []
         if not problems and extra is not None and extra.get("left_out"):
-            self._optimizer.load_state(extra["learning_rates"])
+            if not refused:
+                self._optimizer.load_state(extra["learning_rates"])
             return
         if not problems and extra is not None and "reference" in extra:
             if not refused:
@@ -174,7 +176,7 @@ class TableState:
             return
         found: dict[str, Rows] = {}
         for key, (variable, shape) in wanted.items():
-            if key not in state_dict or any(f"'{variable.split('/')[0]}'" in problem for problem in problems):
+            if key not in state_dict or any(f"'{_table_of(variable)}'" in problem for problem in problems):
                 continue
             try:
                 found[variable] = rows_of(name, f"'{key}'", state_dict[key])
@@ -191,10 +193,12 @@ class TableState:
             return
         self.forget_waiting()
         for variable, rows in found.items():
-            self.put_rows(variable, rows)
+            if _table_of(variable) in found:
+                self.put_rows(variable, rows)
         if extra is not None:
-            engine.assign_step(extra["step"])
-            self._optimizer.load_state(extra["learning_rates"])
+            if all(table in found for table in self.configs):
+                engine.assign_step(extra["step"])
+            self._optimizer.load_state({table: rate for table, rate in extra["learning_rates"].items() if table in found})
 
     def differences(self, there: Mapping[str, Any]) -> list[str]:
         """Why a state of tables of this description does not fit the module."""
@@ -231,6 +235,10 @@ class TableState:
         if self._reference is not None and os.path.dirname(directory) == self._reference.run:
             kept = self._reference
             kept.step, kept.digest, kept.directory = reference["step"], reference["digest"], directory
+
+
+def _table_of(variable: str) -> str:
+    return variable.split("/")[0]
 
 
 def _pieces(rows: int) -> Iterator[np.ndarray]:

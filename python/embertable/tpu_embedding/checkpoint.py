@@ -70,6 +70,13 @@ class _Whole:
         """A place for a saved value that the object lacks so far, None if it cannot take it."""
         return None
 
+    def lists(self) -> Iterator[tuple[str, int]]:
+        """Path and length of each list that is taken as a whole."""
+        yield from ()
+
+    def take_lists(self, lengths: dict[str, int]) -> None:
+        """Gives what is gathered the lists that were saved, by path, before places are asked for."""
+
 
 def _copied(state: Any, leaf: Callable[[Any], Any]) -> Any:
     """A state in containers of its own, since those of an object's state may be the object's."""
@@ -131,8 +138,10 @@ def _like(old: Any, saved: Any) -> Any:
 class _Walk:
     """Finds the places of objects, and of what they contain."""
 
-    def __init__(self) -> None:
+    def __init__(self, lists: dict[str, int]) -> None:
+        """lists: those of a checkpoint that is restored."""
         self.wholes: list[_Whole] = []
+        self._lists = lists
         self._seen: set[int] = set()
 
     def places(self, path: str, value: Any, replace: Callable[[Any], None]) -> Iterator[_Place]:
@@ -193,6 +202,7 @@ class _Walk:
 
     def _of(self, whole: "_State | _Weights") -> Iterator[_Place]:
         self.wholes.append(whole)
+        whole.take_lists(self._lists)
         return whole.places()
 
 
@@ -237,15 +247,34 @@ class _State(_Whole):
     def __init__(self, path: str, module: Any) -> None:
         super().__init__(path, module.state_dict, module.load_state_dict)
         self._is_torch = any(base.__module__.split(".")[0] == "torch" for base in type(module).__mro__)
+        self._taken: set[str] = set()  # lists whose items need not be of the kinds that they were of
 
     def places(self) -> Iterator[_Place]:
         yield from self._walk(self.path, self.gathered)
+
+    def lists(self) -> Iterator[tuple[str, int]]:
+        yield from _lists_in(self.path, self.gathered)
+
+    def take_lists(self, lengths: dict[str, int]) -> None:
+        for path in sorted(lengths, key=lambda path: path.count("/")):  # outer ones first
+            names = path[len(self.path) + 1:].split("/")
+            if not path.startswith(f"{self.path}/") or _key_in(self.gathered, names[0]) is None:
+                continue
+            container: Any = self.gathered
+            for name in names[:-1]:
+                container = _item(container, name, {})
+            old = _item(container, names[-1], [])
+            if isinstance(old, list):
+                self._taken.add(path)
+                old[:] = [*old, *[None] * lengths[path]][:lengths[path]]
 
     def _walk(self, at: str, container: Any) -> Iterator[_Place]:
         for key, item in container.items() if isinstance(container, dict) else enumerate(container):
             place = f"{at}/{key}"
             if isinstance(item, (dict, list)):
                 yield from self._walk(place, item)
+            elif at in self._taken:
+                yield self._leaf(place, container, key, None, _as_tensor_of(item.dtype) if _is_torch(item) else self._own)
             elif isinstance(item, tuple) and all(isinstance(part, _PLAIN) for part in item):
                 yield self._leaf(place, container, key, list(item), tuple)
             elif isinstance(item, _PLAIN):
@@ -259,6 +288,8 @@ class _State(_Whole):
 
     def _own(self, saved: Any) -> Any:
         """A saved value as the module has them, where nothing tells the dtype."""
+        if isinstance(saved, list):  # a tuple is saved as one
+            return tuple(saved)
         return _torch_tensor(saved) if self._is_torch and isinstance(saved, np.ndarray) else saved
 
     def _leaf(self, path: str, container: Any, key: Any, value: Any, convert: Callable[[Any], Any]) -> _Place:
@@ -292,6 +323,27 @@ class _State(_Whole):
         return _Place(path, lambda: None, write, self)
 
 
+def _lists_in(path: str, container: Any) -> Iterator[tuple[str, int]]:
+    """Lists of values. Those of dicts, such as an optimizer's groups, have the length that the object gives them."""
+    for key, item in container.items() if isinstance(container, dict) else enumerate(container):
+        if isinstance(item, list) and not any(isinstance(part, dict) for part in item):
+            yield f"{path}/{key}", len(item)
+        if isinstance(item, (dict, list)):
+            yield from _lists_in(f"{path}/{key}", item)
+
+
+def _item(container: Any, name: str, absent: Any) -> Any:
+    """An item of a dict or list, which gets `absent` if it has none; that itself for anything else."""
+    if isinstance(container, dict):
+        known = _key_in(container, name)
+        return container.setdefault(_new_key(container, name) if known is None else known, absent)
+    if not isinstance(container, list) or not name.isdecimal() or int(name) >= len(container):
+        return absent
+    if container[int(name)] is None:
+        container[int(name)] = absent
+    return container[int(name)]
+
+
 def _key_in(container: dict[Any, Any], name: str) -> Any:
     return next((key for key in container if str(key) == name), None)
 
@@ -302,7 +354,7 @@ def _new_key(container: dict[Any, Any], name: str) -> Any:
 
 
 def _as_tensor_of(dtype: Any) -> Callable[[Any], Any]:
-    return lambda saved: _torch_tensor(saved).to(dtype)
+    return lambda saved: _torch_tensor(saved).to(dtype) if isinstance(saved, np.ndarray) else saved
 
 
 class _Weights(_Whole):
@@ -420,7 +472,8 @@ class Checkpoint:
         plain: dict[str, Any] = {}
         special: dict[str, Any] = {}
         tensors, maps = {}, {}
-        for place in self._find()[0]:
+        places, wholes = self._find({})
+        for place in places:
             value = place.read()
             if isinstance(value, IdMap):
                 maps[place.path] = value
@@ -432,6 +485,8 @@ class Checkpoint:
             raise TypeError(f"'{next(iter(maps))}': an IdMap is saved with an embedding, of which the checkpoint has none; keep its "
                             "`to_bytes()` in a file of your own, or name the embedding")
         header: dict[str, Any] = {"save_counter": self.save_counter + 1, "values": plain}
+        if lists := {path: length for whole in wholes for path, length in whole.lists()}:
+            header["lists"] = lists
         if special:  # JSON has no text for these numbers, which json writes and reads in its own
             header["not_finite"] = json.dumps(special)
         state = CallerState({"checkpoint": header}, tensors)
@@ -458,7 +513,7 @@ class Checkpoint:
         header = (caller.json or {}).get("checkpoint", {}) if isinstance(caller.json, dict) else {}
         saved: dict[str, Any] = {**header.get("values", {}), **json.loads(header.get("not_finite", "{}")), **caller.tensors}
         saved.pop("save_counter", None)
-        places, wholes = self._find()
+        places, wholes = self._find(header.get("lists", {}))
         engine, report = self._the_engine(), None
         known = {place.path for place in places}
         maps = {place.path: place for place in places if isinstance(place.read(), IdMap)}
@@ -502,9 +557,10 @@ class Checkpoint:
     def _the_engine(self) -> Any:
         return None if self._engine is None else getattr(self, self._engine)
 
-    def _find(self) -> tuple[list[_Place], list[_Whole]]:
-        """Returns the places of all objects, and the objects that take their parts at once."""
-        walk, places = _Walk(), {}
+    def _find(self, lists: dict[str, int]) -> tuple[list[_Place], list[_Whole]]:
+        """Returns the places of all objects, and the objects that take their parts at once. lists: lengths of those that a
+        checkpoint has."""
+        walk, places = _Walk(lists), {}
         for name in self._names:
             if name == self._engine:
                 continue
@@ -550,13 +606,15 @@ def _check_fits(place: _Place, saved: Any) -> None:
     if not isinstance(old, (*_PLAIN, list, Variable, ShardedVariable)):
         old = np.asarray(old)
     mine, its = _kind(old), _kind(saved)
+    if place.whole is not None and {mine, its} == {"a number", "an array"} and np.shape(old) == np.shape(saved) == ():
+        return  # the state of an optimizer may have both in turn
     if mine != its and not ("None" in (mine, its) and "an array" not in (mine, its)) and (old is not None or place.whole is None):
         raise ValueError(f"'{place.path}' is {mine}, the checkpoint has {its}")
     if mine != "an array" or its != mine:
         return
     if old.shape != saved.shape:
         raise ValueError(f"'{place.path}' has shape {old.shape}, the checkpoint has {saved.shape}")
-    if old.dtype != saved.dtype:
+    if old.dtype.newbyteorder("=") != saved.dtype.newbyteorder("="):
         raise ValueError(f"'{place.path}' is of {old.dtype}, the checkpoint has {saved.dtype}")
 
 

@@ -1,5 +1,6 @@
 """Tables and features as the original describes them."""
 
+import functools
 import inspect
 import threading
 from collections.abc import Callable, Sequence
@@ -29,14 +30,15 @@ class RowSource:
 
     One that has an argument `shard_info` is called for the block of rows of each host, with the shape of the whole table
     and a ShardInfo. Any other is called once, for the whole table, so that no result depends on the number of hosts.
+    It is called itself where one host has the whole table; an engine of several asks what `_for_hosts` returns.
     """
 
     def __init__(self, initializer: Callable[..., Any], table: str) -> None:
         self.initializer = initializer
         self.table = table  # as messages call it
-        self.hosts = 1  # whose blocks a call is for
         self._lock = threading.Lock()
-        self._blocks: dict[int, tuple[npt.NDArray[np.float32], list[int]]] = {}  # by first row; rows not given yet
+        # By first row and size; with the number of rows not given yet.
+        self._blocks: dict[tuple[int, int], tuple[npt.NDArray[np.float32], list[int]]] = {}
         try:
             parameters = inspect.signature(initializer).parameters
         except (TypeError, ValueError):
@@ -44,14 +46,21 @@ class RowSource:
         self._takes_shard = "shard_info" in parameters
 
     def __call__(self, rows: RowRange) -> npt.NDArray[np.float32]:
-        first, size = self._block_of(rows)
+        return self._rows_of(1, rows)
+
+    def _for_hosts(self, hosts: int) -> Callable[[RowRange], npt.NDArray[np.float32]]:
+        """The function for an engine whose hosts own a block each."""
+        return functools.partial(self._rows_of, hosts)
+
+    def _rows_of(self, hosts: int, rows: RowRange) -> npt.NDArray[np.float32]:
+        first, size = block = self._block_of(hosts, rows)
         with self._lock:
-            if first not in self._blocks:
-                self._blocks[first] = self._ask(rows, first, size), [size]
-            values, left = self._blocks[first]
+            if block not in self._blocks:
+                self._blocks[block] = self._ask(rows, first, size), [size]
+            values, left = self._blocks[block]
             left[0] -= rows.rows
             if left[0] <= 0:
-                del self._blocks[first]
+                del self._blocks[block]
         return values[rows.first_row - first:rows.first_row - first + rows.rows]
 
     def release(self) -> None:
@@ -59,11 +68,11 @@ class RowSource:
         with self._lock:
             self._blocks.clear()
 
-    def _block_of(self, rows: RowRange) -> tuple[int, int]:
+    def _block_of(self, hosts: int, rows: RowRange) -> tuple[int, int]:
         """First row and number of rows of the block that a host owns."""
         if not self._takes_shard:
             return 0, rows.vocabulary_size
-        size, longer = divmod(rows.vocabulary_size, self.hosts)
+        size, longer = divmod(rows.vocabulary_size, hosts)
         boundary = longer * (size + 1)
         if rows.first_row < boundary:
             return rows.first_row // (size + 1) * (size + 1), size + 1

@@ -163,9 +163,6 @@ class TPUEmbedding(Embedding):
         if self.built:
             yield
             return
-        strategy = self.strategy
-        for source in self._row_sources:
-            source.hosts = 1 if strategy is None else strategy.hosts
         if self.accelerated:
             _log.info("Initializing TPU Embedding engine.")
         try:
@@ -225,10 +222,7 @@ class TPUEmbeddingV0(DirectEmbedding):
     """
 
     def __init__(self, feature_config: Any, optimizer: Optimizer | None = None, *, outputs: str = "numpy") -> None:
-        features = leaves_of(feature_config)
-        check_tables(features)
-        for source in row_sources(features):
-            source.hosts = 1  # one copy of the tables serves all replicas
+        check_tables(leaves_of(feature_config))
         super().__init__(feature_config, optimizer, get_strategy(), outputs=outputs)
 
     @property

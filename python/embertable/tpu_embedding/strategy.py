@@ -2,7 +2,9 @@
 
 import contextlib
 import contextvars
+import ctypes
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -10,6 +12,9 @@ import numpy as np
 
 from .. import EngineStrategy, PerReplica
 from .trees import cut, mapped, merged, part_of
+
+
+_PATIENCE_S = 10.0  # for replicas to end after an interruption
 
 
 class ReplicaContext:
@@ -177,7 +182,8 @@ class TPUStrategy(EngineStrategy):
 
         Returns what fn returns: for several replicas a tree with a PerReplica in the place of each leaf. If fn raises, the
         error that came first is raised once all replicas have ended; one that waits for the replica that failed ends after
-        the strategy's timeout. Raises RuntimeError inside of another run.
+        the strategy's timeout. Ctrl-C is raised in all replicas, which end at their next line of Python; after ten seconds `run`
+        does not wait for them any longer. Raises RuntimeError inside of another run.
 
         >>> strategy = tpu.TPUStrategy(replicas_per_host=2, threads=1)
         >>> strategy.run(lambda x, y: x + y, args=(embertable.PerReplica([1, 2]), 10))
@@ -206,17 +212,26 @@ class TPUStrategy(EngineStrategy):
     def _on_threads(self, fn: Callable[..., Any], calls: Sequence[Any]) -> list[Any]:
         results: list[Any] = [None] * len(calls)
         errors: list[tuple[int, BaseException]] = []  # in the order of time
+        ends = [threading.Event() for _ in calls]  # a join that was interrupted takes its thread for one that ended
 
         def work(replica: int) -> None:
             try:
                 results[replica] = self._call(fn, calls[replica], replica)
             except BaseException as error:  # noqa: BLE001: it is raised by the thread that called `run`
                 errors.append((replica, error))
+            finally:
+                ends[replica].set()
 
         threads = [threading.Thread(target=contextvars.copy_context().run, args=(work, r), daemon=True,
                                     name=f"replica {self.first_replica + r}") for r in range(len(calls))]
-        for thread in threads:
-            thread.start()
+        try:
+            for thread in threads:
+                thread.start()
+            for end in ends:
+                end.wait()
+        except BaseException as error:  # such as that of Ctrl-C: nobody would be left to end the replicas
+            _end([(thread, end) for thread, end in zip(threads, ends) if thread.ident is not None], type(error))
+            raise
         for thread in threads:
             thread.join()
         if errors:
@@ -312,6 +327,16 @@ class TPUStrategy(EngineStrategy):
             return result.item() if result.ndim == 0 else result
 
         return mapped(reduced, value)
+
+
+def _end(threads: Sequence[tuple[threading.Thread, threading.Event]], error: type[BaseException]) -> None:
+    """Raises an error in threads that run, and waits for those that end soon: one that waits in C++ sees the error after that."""
+    for thread, end in threads:
+        if not end.is_set():
+            ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident or 0), ctypes.py_object(error))
+    latest = time.monotonic() + _PATIENCE_S
+    for _, end in threads:
+        end.wait(max(0.0, latest - time.monotonic()))
 
 
 def _outer_leaves(tree: Any) -> list[Any]:

@@ -1,29 +1,67 @@
 """Trees with a value for each replica: taking them apart, putting them together, cutting batches."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from .. import PerReplica, RaggedIds, SparseIds
+from .. import DenseIds, PerReplica, RaggedIds, SparseIds
 
 Tree = Any
 
 
-def mapped(call: Callable[[Any], Any], tree: Tree) -> Tree:
-    """Returns a tree of the same containers with `call(leaf)` for each leaf. A PerReplica is a leaf."""
+class _Container(NamedTuple):
+    """A container taken apart."""
+
+    keys: list[Any]
+    items: list[Any]
+    like: Callable[[list[Any]], Tree]  # makes one of the same kind with other items
+
+    def by_key(self) -> dict[Any, Any]:
+        return dict(zip(self.keys, self.items))
+
+
+def _container(tree: Tree) -> _Container | None:
+    """None for a leaf, as which a PerReplica counts. Containers are those of an embedding's trees."""
     if isinstance(tree, PerReplica):
-        return call(tree)
-    if isinstance(tree, dict):
-        packed = tree.copy()
-        for key, value in tree.items():
-            packed[key] = mapped(call, value)
-        return packed
+        return None
+    if isinstance(tree, Mapping):
+        keys = list(tree)
+        return _Container(keys, [tree[key] for key in keys], lambda items: _mapping_like(tree, keys, items))
     if isinstance(tree, tuple) and hasattr(tree, "_fields"):
-        return type(tree)(*(mapped(call, item) for item in tree))
+        return _Container(list(tree._fields), list(tree), lambda items: type(tree)(*items))
     if isinstance(tree, (list, tuple)):
-        return type(tree)(mapped(call, item) for item in tree)
-    return call(tree)
+        return _Container(list(range(len(tree))), list(tree), lambda items: type(tree)(items))
+    if hasattr(type(tree), "__attrs_attrs__"):
+        names = [field.name for field in type(tree).__attrs_attrs__]
+        return _Container(names, [getattr(tree, name) for name in names],
+                          lambda items: type(tree)(**{name.lstrip("_"): item for name, item in zip(names, items)}))
+    return None
+
+
+def _mapping_like(like: Any, keys: list[Any], items: list[Any]) -> Any:
+    """A mapping of the same class and order; a dict if the class makes none of a dict."""
+    if isinstance(like, dict):
+        packed = like.copy()
+        for key, item in zip(keys, items):
+            packed[key] = item
+        return packed
+    try:
+        return type(like)(dict(zip(keys, items)))
+    except TypeError:
+        return dict(zip(keys, items))
+
+
+def mapped(call: Callable[[Any], Any], tree: Tree) -> Tree:
+    """Returns a tree of the same containers with `call(leaf)` for each leaf. A PerReplica is a leaf. An object of a class of the
+    caller's, in which no leaf changes, stays itself."""
+    container = _container(tree)
+    if container is None:
+        return call(tree)
+    items = [mapped(call, item) for item in container.items]
+    if not isinstance(tree, (dict, list, tuple)) and all(new is old for new, old in zip(items, container.items)):
+        return tree
+    return container.like(items)
 
 
 def part_of(tree: Tree, replica: int, replicas: int) -> Tree:
@@ -45,20 +83,17 @@ def merged(trees: Sequence[Tree]) -> Tree:
     first = trees[0]
     if len(trees) == 1 or all(tree is None for tree in trees):
         return first
-    alike = all(type(tree) is type(first) for tree in trees)
-    if alike and isinstance(first, dict) and all(tree.keys() == first.keys() for tree in trees):
-        packed = first.copy()
-        for key in first:
-            packed[key] = merged([tree[key] for tree in trees])
-        return packed
-    if alike and isinstance(first, (list, tuple)) and all(len(tree) == len(first) for tree in trees):
-        items = [merged(parts) for parts in zip(*trees)]
-        return type(first)(*items) if hasattr(first, "_fields") else type(first)(items)
-    return PerReplica(trees)
+    containers = [_container(tree) for tree in trees if type(tree) is type(first)]
+    alike = [container.by_key() for container in containers if container is not None]
+    if len(alike) < len(trees) or any(items.keys() != alike[0].keys() for items in alike):
+        return PerReplica(trees)
+    return containers[0].like([merged([items[key] for items in alike]) for key in alike[0]])  # type: ignore[union-attr]
 
 
 def num_samples(leaf: Any) -> int:
     """Returns the length of a leaf's first axis. Raises ValueError if it has none."""
+    if isinstance(leaf, DenseIds):
+        return num_samples(leaf.values)
     if hasattr(leaf, "row_splits"):
         return len(leaf.row_splits) - 1
     if hasattr(leaf, "dense_shape"):
@@ -71,6 +106,8 @@ def num_samples(leaf: Any) -> int:
 
 def samples(leaf: Any, first: int, last: int) -> Any:
     """Returns samples [first, last) of ids, weights or labels."""
+    if isinstance(leaf, DenseIds):
+        return DenseIds(leaf.values[first:last])
     if isinstance(leaf, RaggedIds):
         splits = np.asarray(leaf.row_splits)[first:last + 1]
         return RaggedIds(np.asarray(leaf.values)[splits[0]:splits[-1]], splits - splits[0])

@@ -164,6 +164,17 @@ def test_compiled_code_makes_the_checks_of_eager_code():
     torch._dynamo.reset()
 
 
+@pytest.mark.skipif(not hasattr(torch.compiler, "is_exporting"), reason="torch tells since 2.7 whether it exports")
+@pytest.mark.parametrize("strict", [False, True])
+def test_export_is_refused(strict):
+    model, ids = Model(), torch.tensor([[1, 2]])
+    for module, batch in ((model.bag, ids), (model.single, ids), (model.collection, {"x": ids, "y": ids, "z": ids})):
+        with pytest.raises(Exception, match="torch.export would keep the number that this table has in this process") as refused:
+            torch.export.export(module, (batch,), strict=strict)
+        assert strict or refused.type is RuntimeError
+    torch._dynamo.reset()
+
+
 # Workers that prepare ids
 
 

@@ -1040,6 +1040,8 @@ def test_errors_say_what_to_do():
         (lambda: torch.jit.trace(ours, (ids[None],), check_trace=False), RuntimeError, "torch.jit.trace would keep the rows of one batch"),
         (lambda: torch.jit.trace(ett.Embedding(ROWS, DIM, optimizer=et.SGD(1.0)), ids), RuntimeError, "torch.jit.trace would keep"),
         (lambda: several(ids), TypeError, "takes a dict by feature or a KeyedJaggedTensor, got Tensor"),
+        (lambda: several({"user": ids, "film": (ids, None, torch.ones(len(ids)))}), ValueError,
+         "feature 'film', replica 0: dense ids have no weights"),
         (lambda: several({"user": ids, "film": ids.float()}), TypeError, "ids of feature 'film' must be int64 or int32"),
         (lambda: copy.deepcopy(ours), TypeError, "owns its tables and cannot be copied: make a second one"),
         (lambda: copy.copy(ours), TypeError, "cannot be pickled"),

@@ -212,6 +212,37 @@ def test_what_fits_is_loaded_where_it_need_not_be_strict():
     assert ours.engine.digest() == after
 
 
+def test_slots_and_step_of_a_table_come_with_its_rows_alone():
+    ours, other = train(make()), torch.nn.ModuleDict({"tables": make(seed=2)})
+    state = {f"tables.{key}": value for key, value in ours.state_dict().items()}
+    del state["tables.embedding_bags.users.weight"]
+    before, engine = other["tables"].state_dict(), other["tables"].engine
+    for strict in (True, False):
+        if strict:
+            with pytest.raises(RuntimeError, match="Missing key.*users.weight"):
+                other.load_state_dict(state)
+        else:
+            assert other.load_state_dict(state, strict=False).missing_keys == ["tables.embedding_bags.users.weight"]
+        after = other["tables"].state_dict()
+        for key in before:
+            if "users" in key:
+                assert torch.equal(after[key], before[key]), key
+            elif "films" in key:
+                assert torch.equal(after[key], state[f"tables.{key}"]), key
+        assert engine.step == 0
+
+
+def test_nothing_is_taken_after_an_error_of_a_module_before():
+    model = lambda rows, seed: torch.nn.Sequential(*[
+        ett.EmbeddingBag(size, DIM, optimizer=et.Adagrad(0.1), seed=seed) for size in (rows, ROWS)])
+    state, other = model(ROWS + 1, 1).state_dict(), model(ROWS, 2)
+    before = [one.engine.digest() for one in other]
+    for strict in (True, False):
+        with pytest.raises(RuntimeError, match="make the module with the sizes"):
+            other.load_state_dict(state, strict)
+    assert [one.engine.digest() for one in other] == before
+
+
 @pytest.mark.parametrize("by_reference", [False, True])
 def test_a_state_loads_into_a_module_that_combines_otherwise(tmp_path, by_reference):
     """As that of nn.Embedding does into nn.EmbeddingBag, whatever its mode."""

@@ -133,31 +133,41 @@ Partitioner partitioner_of(nb::handle given) {
   };
 }
 
-/// Returns a whole initial value. Throws ValueError unless it has the asked dtype, and the asked
-/// shape as far as that is known.
-Tensor whole_value(nb::handle value, const Shape& asked, std::optional<DType> dtype) {
-  Tensor whole =
-      dtype ? tensor_of(value, *dtype, "initial_value") : tensor_of(value, "initial_value");
+/// Throws ValueError unless an initial value has the asked dtype, and the asked shape as far as
+/// that is known.
+void require_fit(const Shape& its, DType its_type, const Shape& asked, std::optional<DType> dtype) {
   const auto fits = [](std::int64_t one, std::int64_t of_value) {
     return one == Shape::kUnknown || one == of_value;
   };
-  if (asked.has_rank() && !std::ranges::equal(asked.dims(), whole.shape().dims(), fits))
-    throw ValueError("initial_value: shape " + whole.shape().to_string() +
-                     " does not fit the given shape, " + asked.to_string());
-  if (dtype && whole.dtype() != *dtype)
+  if (asked.has_rank() && !std::ranges::equal(asked.dims(), its.dims(), fits))
+    throw ValueError("initial_value: shape " + its.to_string() + " does not fit the given shape, " +
+                     asked.to_string());
+  if (dtype && its_type != *dtype)
     throw ValueError("initial_value must be " + std::string(to_string(*dtype)) + ", got " +
-                     std::string(to_string(whole.dtype())));
+                     std::string(to_string(its_type)));
+}
+
+/// Returns a whole initial value. Throws what `require_fit` throws.
+Tensor whole_value(nb::handle value, const Shape& asked, std::optional<DType> dtype) {
+  Tensor whole =
+      dtype ? tensor_of(value, *dtype, "initial_value") : tensor_of(value, "initial_value");
+  require_fit(whole.shape(), whole.dtype(), asked, dtype);
   return whole;
 }
 
 InitialValue initial_value_of(nb::handle value, nb::handle dims, nb::handle dtype,
                               nb::handle seed) {
-  if (const InitialValue* given = nullptr; nb::try_cast(value, given) && given) return *given;
-  if (const PythonInitializer* given = nullptr; nb::try_cast(value, given) && given)
-    return InitialValue::of(given->value, shape(dims, "shape"), seed_of(seed));
   const Shape asked = shape(dims, "shape");
   std::optional<DType> of;
   if (!dtype.is_none()) of = dtype_of(dtype);
+  if (const InitialValue* given = nullptr; nb::try_cast(value, given) && given) {
+    if (const auto its = given->dtype()) require_fit(given->shape(), *its, asked, of);
+    return *given;
+  }
+  if (const PythonInitializer* given = nullptr; nb::try_cast(value, given) && given) {
+    require_fit(asked, DType::kFloat32, asked, of);
+    return InitialValue::of(given->value, asked, seed_of(seed));
+  }
   if (!PyCallable_Check(value.ptr())) return whole_value(value, asked, of);
   const CallbackPtr callback = make_callback(value, "initial_value");
   const auto fits = [&](const nb::tuple& arguments) {
@@ -241,7 +251,8 @@ parts of each axis; None: variables stay whole. Raises ValueError, TypeError.
 
 initial_value: an array; an Initializer, with a shape; function(), called once for the whole; with a shape
 also function(VariablePart), called for each block; or a saved_value. name: parts are "<name>/part_<i>".
-shape, dtype: of the variable; an array, or what function() gives, must have them. seed: of an Initializer. colocate_with: a storage
+shape, dtype: of the variable; an array, a saved_value, or what function() gives, must have them, and an
+Initializer gives float32. seed: of an Initializer. colocate_with: a storage
 node that has it whole. Raises ValueError, TypeError for what does not fit.
 
 >>> creator = embertable.VariableCreator(2, embertable.FixedShardsPartitioner(2))
