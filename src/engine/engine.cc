@@ -206,14 +206,21 @@ Step* Engine::look_up(std::span<const Batch> batches, bool training, LentBuffer&
   EnqueueOptions options;
   options.training = training;
   Feed feed;
-  try {  // what fails before anything is sent fails the call of the other hosts too
+  // What fails before anything is sent fails the call of the other hosts too.
+  const auto tell_others = [&](std::string_view reason) {
+    if (!setup.group->several()) return;
+    const std::lock_guard lock(runner.stepping());
+    setup.group->tell(reason);
+  };
+  try {
     if (outputs) store.require_built("look_up");  // a refused call builds nothing
     feed = intake.feed(batches, options);
     intake.check(feed, "look_up", store, [&](std::span<const Shape> shapes) { build(shapes); });
   } catch (const std::exception& error) {
-    if (!setup.group->several()) throw;
-    const std::lock_guard lock(runner.stepping());
-    setup.group->tell(error.what());
+    tell_others(error.what());
+    throw;
+  } catch (...) {
+    tell_others("unknown error");
     throw;
   }
   const auto lock = runner.lock("look_up");

@@ -79,7 +79,6 @@ void Host::make_ready(Step& step) const {
     table.buckets = step.cuts[t].buckets;
     table.once = step.training && step.cuts[t].once;
     table.reads_to_level2 = reads_through_level2(shares_[t].unique.load(std::memory_order_relaxed));
-    table.route.translated = false;  // it may be of an earlier step
   }
 }
 

@@ -183,6 +183,8 @@ Step* Schedule::take_locked() {
   free_.pop_back();
   step->cuts.clear();
   step->refused = false;
+  for (HostStep& host : step->host)
+    for (TableRun& table : host.tables) table.route.translated = false;  // it gets new plans
   return step;
 }
 
