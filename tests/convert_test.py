@@ -98,6 +98,14 @@ class Convert(unittest.TestCase):
                 (shown,) = lines("lookup", self.saved, "--table", table, "--row", row)
                 self.assertEqual(shown.get("key", ""), keys[row])
 
+    def test_an_export_removes_what_an_earlier_one_left_of_its_tables_alone(self):
+        self.out().mkdir()
+        for name in "user.Saccumulators.npy", "user.Slinears.npy", "user.Slong.npy", "user.Slong.keys.txt", "users.npy":
+            (self.out() / name).write_bytes(b"earlier")
+        lines("export", self.saved, "--format", "npy", "--out", self.out())
+        self.assertEqual({name for name in contents(self.out()) if name.startswith("user") and name != "user.keys.txt"},
+                         {"user.npy", "user.Slong.npy", "user.Slong.keys.txt", "users.npy"})
+
     def test_slots_are_left_out_unless_asked_for(self):
         lines("export", self.saved, "--format", "npy", "--out", self.out())
         self.assertEqual({name for name in contents(self.out()) if name.endswith(".npy")},

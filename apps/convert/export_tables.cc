@@ -7,6 +7,7 @@
 #include <cstring>
 #include <map>
 #include <memory>
+#include <set>
 #include <string_view>
 #include <utility>
 
@@ -23,6 +24,7 @@
 #include "checkpoint/stored_rows.h"
 #include "checkpoint/writer.h"
 #include "embertable/errors.h"
+#include "embertable/optimizer_rules.h"
 #include "embertable/tensorflow/object_graph.h"
 #include "embertable/tensorflow/tensor_bundle.h"
 
@@ -120,10 +122,10 @@ class Exporter {
                          caller, id_maps);
       remove_earlier(table);
       if (keys.any())
-        write_keys(keys_path(options_.out / (escape_name(table.name) + ".npy")),
-                   table.vocabulary_size, [&](std::int64_t row) { return keys.key(row); });
+        write_keys(keys_path(array_path(table.name)), table.vocabulary_size,
+                   [&](std::int64_t row) { return keys.key(row); });
       for (SavedArray& array : arrays_of(table)) {
-        const fs::path path = options_.out / (escape_name(array.name()) + ".npy");
+        const fs::path path = array_path(array.name());
         formats::write_npy(
             checkpoint::local_files(), path, array.shape,
             [&](std::int64_t first, std::span<float> out) { array.reader.read(first, out); });
@@ -132,27 +134,31 @@ class Exporter {
     }
   }
 
-  /// Removes what an earlier export left of a table: its slots and keys are not those of the rows
-  /// that are about to be written.
+  /// Removes what an earlier export left of a table: its slots, of whatever rule, and its keys are
+  /// not those of the rows that are about to be written.
   void remove_earlier(const checkpoint::SavedTable& table) const {
-    checkpoint::FileSystem& files = checkpoint::local_files();
-    const std::string own = escape_name(table.name);
-    for (const std::string& name : files.list(options_.out)) {
-      const bool is_its =
-          name == own + ".keys.txt" || (name.starts_with(own + ".S") && name.ends_with(".npy"));
-      if (is_its && !is_of_longer_name(name, own) && !files.stat(options_.out / name)->directory)
-        files.remove(options_.out / name);
+    std::set<std::string> slots;
+    for (const OptimizerRule& rule : describe_optimizer_rules())
+      for (const OptimizerSlot& slot : rule.slots) slots.insert(slot.name);
+    for (const checkpoint::SavedSlot& slot : table.slots) slots.insert(slot.name);
+    remove_file(keys_path(array_path(table.name)));
+    for (const std::string& slot : slots) {
+      const std::string name = checkpoint::variable_name(table.name, slot);
+      const auto& tables = reader_.manifest().tables;
+      const bool is_table = std::any_of(tables.begin(), tables.end(),
+                                        [&](const auto& other) { return other.name == name; });
+      if (!is_table) remove_file(array_path(name));
     }
   }
 
-  /// True for a file of another table, "a/b", whose name begins as a slot of this one, "a".
-  bool is_of_longer_name(const std::string& file, const std::string& own) const {
-    const auto& tables = reader_.manifest().tables;
-    return std::any_of(tables.begin(), tables.end(), [&](const checkpoint::SavedTable& other) {
-      const std::string name = escape_name(other.name);
-      return name.starts_with(own + ".S") &&
-             (file == name + ".npy" || file.starts_with(name + ".S"));
-    });
+  void remove_file(const fs::path& path) const {
+    checkpoint::FileSystem& files = checkpoint::local_files();
+    const auto found = files.stat(path);
+    if (found && !found->directory) files.remove(path);
+  }
+
+  fs::path array_path(const std::string& name) const {
+    return options_.out / (escape_name(name) + ".npy");
   }
 
   /// Returns the attributes from the root to the tables.

@@ -1,6 +1,7 @@
 // Converts the inputs of a step: ids, weights and gradients.
 #include "embertable/batch.h"
 
+#include <atomic>
 #include <optional>
 
 #include "embertable/errors.h"
@@ -117,9 +118,11 @@ Layout layout_of(nb::handle leaf) {
   const nb::object nested = nb::getattr(leaf, "is_nested", nb::none());
   if (nested.is_none() || !nb::hasattr(leaf, "layout")) return Layout::kArray;
   if (nested.is(nb::bool_(true))) return Layout::kNested;
-  static const nb::handle strided =  // lives as long as the process
-      nb::object(nb::module_::import_("torch").attr("strided")).release();
-  if (leaf.attr("layout").is(strided)) return Layout::kArray;
+  // Lives as long as the process. No guard, for which a thread that has the GIL would wait.
+  static std::atomic<PyObject*> strided = nullptr;
+  if (strided == nullptr)
+    strided = nb::object(nb::module_::import_("torch").attr("strided")).release().ptr();
+  if (leaf.attr("layout").ptr() == strided) return Layout::kArray;
   return leaf.attr("is_sparse").is(nb::bool_(true)) ? Layout::kCoordinates : Layout::kOther;
 }
 

@@ -37,7 +37,7 @@ struct PythonOptimizer {
   void functions(Visit visit) {
     visit(recipe);
     if (rate) visit(rate->function());
-    other_functions(visit);
+    if (!origin.is_valid()) other_functions(visit);
   }
 
  private:

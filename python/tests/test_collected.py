@@ -98,3 +98,20 @@ def test_functions_of_engines_that_live_are_kept():
     engine.enqueue(np.array([1, 2]))
     engine.apply_gradients(np.ones_like(engine.dequeue()))
     assert calls and all(step <= 0 for step in calls)
+
+
+def test_functions_of_an_optimizer_outlive_its_copies():
+    calls = []
+    optimizer = et.Adagrad(0.1, step_counter=lambda: calls.append(1) or 1)
+    Plain(et.FeatureConfig(et.TableConfig(8, 2, name="t")), optimizer)
+
+    class Mine(Plain):
+        def __init__(self, config):
+            super().__init__(config, optimizer.with_learning_rate(self.rate))
+
+    Mine(et.FeatureConfig(et.TableConfig(8, 2, name="t")))
+    gc.collect()
+    engine = et.Embedding(et.FeatureConfig(et.TableConfig(8, 2, name="t")), optimizer, et.EngineStrategy(threads=1))
+    engine.enqueue(np.array([1, 2]))
+    engine.apply_gradients(np.ones_like(engine.dequeue()))
+    assert calls

@@ -98,8 +98,20 @@ def test_tables_without_blocks_are_one_for_shard_info(whole):
     with strategy(hosts=2, sharding=whole.get("sharding", "div")).scope():
         embedding = tpu.TPUEmbedding(tpu.FeatureConfig(table), tpu.SGD(0.1))
     embedding.build(per_replica_batch_size=2)
-    assert {info for _, info in asked.calls} == {tpu.ShardInfo((9, 2), (0, 0))}
+    assert [info for _, info in asked.calls] == [tpu.ShardInfo((9, 2), (0, 0))]
     assert np.array_equal(embedding.read_rows("t", np.arange(9))[:, 0], np.arange(9))
+
+
+@pytest.mark.parametrize("row_type", ["float32", "bfloat16"])
+def test_copies_of_a_replicated_table_are_equal(row_type):
+    random = np.random.default_rng(1)
+    table = et.TableConfig(40_000, 2, initializer=et.Initializer.function(lambda rows: random.random((rows.rows, rows.dim))), name="t",
+                           replicated=True, row_type=row_type)
+    engine = et.Embedding(et.FeatureConfig(table), et.SGD(0.1), strategy(hosts=2))
+    ids = np.arange(0, 40_000, 7)
+    engine.enqueue(et.PerReplica([ids, ids]))
+    first, second = engine.dequeue()
+    assert np.array_equal(first, second) and np.unique(first).size > 100
 
 
 def test_rows_by_modulo_are_asked_for_as_a_whole():

@@ -276,10 +276,12 @@ def test_a_global_batch_is_cut_in_equal_parts():
             list(on.experimental_distribute_dataset([{"x": np.arange(4), "y": scalar}]))
 
 
+Field = collections.namedtuple("Field", "name init", defaults=[True])
+
+
 class Record:
     """What attrs makes of a class with two fields."""
 
-    Field = collections.namedtuple("Field", "name")
     __attrs_attrs__ = (Field("left"), Field("_right"))
 
     def __init__(self, left, right):
@@ -287,6 +289,22 @@ class Record:
 
     def __eq__(self, other):
         return vars(self) == vars(other)
+
+
+class Sum:
+    """What attrs makes of a class with a field that it computes, which can be made of numbers alone."""
+
+    __attrs_attrs__ = (Field("left"), Field("twice", init=False))
+
+    def __init__(self, left):
+        self.left, self.twice = left, left * 2.5
+
+
+class Checked(Record):
+    def __init__(self, left, right):
+        if not isinstance(left, int):
+            raise ValueError("left must be a number")
+        super().__init__(left, right)
 
 
 class Fixed(collections.abc.Mapping):
@@ -322,6 +340,13 @@ def test_objects_of_the_callers_stay_themselves_where_nothing_is_for_one_replica
     on, record, fixed = strategy(replicas_per_host=2), Record(1, 2), Fixed()
     assert on.run(lambda x: x is record, args=(record,)) == (True, True)
     assert on.run(lambda x: x["a"], args=(fixed,)) == (1, 2)
+
+
+def test_results_that_cannot_be_made_of_parts_are_not_lost():
+    on = strategy(replicas_per_host=2)
+    for made in Sum(2), Checked(1, 2):
+        parts = on.run(lambda: made)
+        assert isinstance(parts, et.PerReplica) and all(part is made for part in parts)
 
 
 def test_values_by_function_and_reductions():

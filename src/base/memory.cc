@@ -168,7 +168,7 @@ void Arena::keep_one_block(std::int64_t needed) {
     blocks_.erase(blocks_.begin(), blocks_.end() - 1);
   } else {
     blocks_.clear();
-    blocks_.emplace_back(needed);
+    blocks_.emplace_back(needed + needed / 16);  // the next need may be a little more
     blocks_.back().touch();
   }
 }

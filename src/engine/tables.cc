@@ -44,7 +44,13 @@ StoredTable make_table(const ResolvedTable& resolved, std::int32_t hosts, Shardi
 void initialize(StoredTable& table, std::int32_t slot, const Initializer& initializer,
                 std::uint64_t seed, Executor& executor) {
   const std::uint64_t stream = stream_of(seed, variable_name(table, slot));
-  for (Shard& shard : table.shards) shard.initialize(slot, initializer, stream, executor);
+  for (Shard& shard : table.shards) {
+    // A function need not give the same twice, and copies of a table must be equal.
+    if (table.placement.replicated() && &shard != &table.shards.front() && !initializer.is_zero())
+      shard.copy(slot, table.shards.front(), executor);
+    else
+      shard.initialize(slot, initializer, stream, executor);
+  }
 }
 
 /// The shard that has a row.

@@ -113,7 +113,25 @@ void Shard::write(std::int32_t slot, std::int64_t row, const float* values) cons
 
 void Shard::initialize(std::int32_t slot, const Initializer& initializer, std::uint64_t stream,
                        Executor& executor) {
-  if (initializer.is_zero() || rows_ == 0) return;
+  if (initializer.is_zero()) return;
+  in_blocks(slot, executor, [&](std::int64_t first, std::int64_t last, std::vector<float>& buffer) {
+    fill_rows(slot, initializer, stream, first, last, buffer);
+  });
+}
+
+void Shard::copy(std::int32_t slot, const Shard& from, Executor& executor) {
+  in_blocks(slot, executor, [&](std::int64_t first, std::int64_t last, std::vector<float>& buffer) {
+    const std::int32_t floats = width(slot);
+    buffer.resize((last - first) * floats);
+    from.read(slot, first, 1, last - first, buffer.data());
+    for (std::int64_t row = first; row < last; ++row)
+      write(slot, row, buffer.data() + (row - first) * floats);
+  });
+}
+
+/// Calls `block` for rows first to last - 1, in parallel, with memory of the worker's.
+void Shard::in_blocks(std::int32_t slot, Executor& executor, Block block) const {
+  if (rows_ == 0) return;
   constexpr std::int64_t kBlockFloats = 1 << 16;
   const std::int64_t rows = std::max<std::int64_t>(1, kBlockFloats / width(slot));
   std::vector<std::vector<float>> buffers(executor.workers());
@@ -123,8 +141,7 @@ void Shard::initialize(std::int32_t slot, const Initializer& initializer, std::u
     const FloatEnvironment ours;
     try {
       const std::int64_t first = item.index * rows;
-      fill_rows(slot, initializer, stream, first, std::min(rows_, first + rows),
-                buffers[item.worker]);
+      block(first, std::min(rows_, first + rows), buffers[item.worker]);
     } catch (...) {
       if (!failed.exchange(true)) error = std::current_exception();
     }

@@ -73,6 +73,9 @@ class Shard {
   void initialize(std::int32_t slot, const Initializer& initializer, std::uint64_t stream,
                   Executor& executor);
 
+  /// Writes what another shard of the same rows has, in parallel.
+  void copy(std::int32_t slot, const Shard& from, Executor& executor);
+
   /// Memory of the records, and of the row-wise slots by slot number.
   const Mapping& records() const noexcept { return records_; }
   const Mapping& row_wise_slot(std::int32_t slot) const noexcept { return row_wise_[slot]; }
@@ -81,6 +84,9 @@ class Shard {
   }
 
  private:
+  using Block =
+      FunctionRef<void(std::int64_t first, std::int64_t last, std::vector<float>& buffer)>;
+  void in_blocks(std::int32_t slot, Executor& executor, Block block) const;
   void fill_rows(std::int32_t slot, const Initializer& initializer, std::uint64_t stream,
                  std::int64_t first, std::int64_t last, std::vector<float>& buffer);
 

@@ -195,6 +195,7 @@ class Sweep {
   /// for is its result; any other error, of a disk or of memory, is thrown.
   bool train_one(std::int64_t i, std::int32_t threads) {
     SweptRun& run = runs_[i];
+    if (options_.overwrite) directory_.remove_unsaved(run.id);
     RunWatch watch([this] { begin(); });
     try {
       const TrainReport report =
@@ -285,11 +286,14 @@ class Sweep {
     if (error) std::rethrow_exception(error);
   }
 
-  /// Notes a finished run's result, and removes its directory.
+  /// Notes a finished run's result, and removes its directory; neither where no run could read its
+  /// data.
   void keep(std::int64_t i) {
     finished_.push_back(i);
-    if (begun_) results_.add(runs_[i]);  // else it could not read its data, and nothing is removed
-    if (!options_.keep_runs) fs::remove_all(directory_.run(runs_[i].id));
+    if (begun_) {
+      results_.add(runs_[i]);
+      if (!options_.keep_runs) fs::remove_all(directory_.run(runs_[i].id));
+    }
     observer_.ran(runs_[i]);
   }
 

@@ -60,6 +60,10 @@ void SweepDirectory::clear(std::span<const SweptRun> runs) const {
   for (const fs::path& other : others) fs::remove_all(other);
 }
 
+void SweepDirectory::remove_unsaved(const std::string& id) const {
+  if (fs::exists(run(id)) && CheckpointRun(run(id)).steps().empty()) fs::remove_all(run(id));
+}
+
 fs::path SweepDirectory::results() const { return out_ / kResults; }
 fs::path SweepDirectory::cache() const { return out_ / kCache; }
 fs::path SweepDirectory::best() const { return out_ / kBest; }

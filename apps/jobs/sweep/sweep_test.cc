@@ -345,6 +345,12 @@ TEST_F(Sweep, ASweepIsOverwrittenOnceTheNewOneCanStart) {
   EXPECT_FALSE(fs::exists(files_.path("sweep/best")));
   SweepWatch again;
   EXPECT_EQ(run({"seed=2,3"}, {.resume = true}, again).runs[0].digest, report.runs[0].digest);
+  for (const fs::directory_entry& one : fs::directory_iterator(files_.path("sweep/runs"))) {
+    fs::remove_all(one.path());  // killed after a best epoch, before a save
+    fs::create_directories(one.path() / "best");
+  }
+  for (const SweptRun& one : run({"seed=2,3"}, {.overwrite = true, .tests_best = false}).runs)
+    EXPECT_EQ(one.error, "");
   EXPECT_EQ(again.finished, 2);
 }
 

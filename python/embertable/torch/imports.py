@@ -73,7 +73,7 @@ def import_state(module: TableModule, weights: Any, optimizer: Any = None) -> li
     if len(steps) > 1:
         raise ValueError(f"{name}: the tables are at different steps, {sorted(steps)}; a module has one")
     checked: dict[str, Rows] = {}
-    for _, variable, shape in tables.variables():
+    for _, _, variable, shape in tables.variables():
         if variable not in assigned:
             continue
         rows = rows_of(name, f"'{variable}'", assigned[variable])

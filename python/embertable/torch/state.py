@@ -86,13 +86,13 @@ class TableState:
 
     # Rows
 
-    def variables(self) -> Iterator[tuple[str, str, tuple[int, ...]]]:
-        """Key, variable and shape of every table and slot."""
+    def variables(self) -> Iterator[tuple[str, str, str, tuple[int, ...]]]:
+        """Key, table, variable and shape of every table and slot."""
         for info in self._steps.engine.tables:
             key, shape = self._key.format(table=info.name), (info.vocabulary_size, info.dim)
-            yield key, info.name, shape
+            yield key, info.name, info.name, shape
             for slot in info.slots:
-                yield f"{key}.{slot.name}", f"{info.name}/{slot.name}", shape[:1] if slot.row_wise else shape
+                yield f"{key}.{slot.name}", info.name, f"{info.name}/{slot.name}", shape[:1] if slot.row_wise else shape
 
     def put_rows(self, variable: str, rows: Rows) -> None:
         for ids in _pieces(len(rows)):
@@ -116,7 +116,7 @@ class TableState:
         elif self._reference is not None:
             extra["reference"] = self._committed(self._reference)
         else:
-            for key, variable, shape in self.variables():
+            for key, _, variable, shape in self.variables():
                 destination[prefix + key] = self._take_rows(variable, shape)
         # A tensor, since formats such as safetensors have nothing else.
         with torch.device("cpu"):
@@ -150,7 +150,7 @@ class TableState:
         that lacks something or has more.
         """
         engine, name = self.engine, self.name
-        wanted = {prefix + key: (variable, shape) for key, variable, shape in self.variables()}
+        wanted = {prefix + key: (table, variable, shape) for key, table, variable, shape in self.variables()}
         known = {*wanted, prefix + EXTRA}
         strays = [key for key in unknown if key not in known]
         unexpected.extend(strays)
@@ -174,31 +174,33 @@ class TableState:
             if not refused:
                 self._restore(extra, errors)
             return
-        found: dict[str, Rows] = {}
-        for key, (variable, shape) in wanted.items():
-            if key not in state_dict or any(f"'{_table_of(variable)}'" in problem for problem in problems):
+        found: dict[str, dict[str, Rows]] = {}  # variables by table
+        for key, (table, variable, shape) in wanted.items():
+            if key not in state_dict or any(f"'{table}'" in problem for problem in problems):
                 continue
             try:
-                found[variable] = rows_of(name, f"'{key}'", state_dict[key])
+                rows = rows_of(name, f"'{key}'", state_dict[key])
             except (TypeError, ValueError) as error:
                 problems.append(str(error))
                 continue
-            if tuple(found[variable].shape) != shape:
-                problems.append(f"{name}: '{key}' must have shape {shape}, got {tuple(found[variable].shape)}: make the module with the "
-                                "sizes of the state_dict")
+            found.setdefault(table, {})[variable] = rows
+            if tuple(rows.shape) != shape:
+                problems.append(f"{name}: '{key}' must have shape {shape}, got {tuple(rows.shape)}: make the module with the sizes of "
+                                "the state_dict")
         absent = sorted(key for key in known if key not in state_dict)
         missing.extend(absent)
         errors.extend(problems)
         if problems or refused or (whole and absent):
             return
         self.forget_waiting()
-        for variable, rows in found.items():
-            if _table_of(variable) in found:
+        loaded = {table: variables for table, variables in found.items() if table in variables}
+        for variables in loaded.values():
+            for variable, rows in variables.items():
                 self.put_rows(variable, rows)
         if extra is not None:
-            if all(table in found for table in self.configs):
+            if all(table in loaded for table in self.configs):
                 engine.assign_step(extra["step"])
-            self._optimizer.load_state({table: rate for table, rate in extra["learning_rates"].items() if table in found})
+            self._optimizer.load_state({table: rate for table, rate in extra["learning_rates"].items() if table in loaded})
 
     def differences(self, there: Mapping[str, Any]) -> list[str]:
         """Why a state of tables of this description does not fit the module."""
@@ -235,10 +237,6 @@ class TableState:
         if self._reference is not None and os.path.dirname(directory) == self._reference.run:
             kept = self._reference
             kept.step, kept.digest, kept.directory = reference["step"], reference["digest"], directory
-
-
-def _table_of(variable: str) -> str:
-    return variable.split("/")[0]
 
 
 def _pieces(rows: int) -> Iterator[np.ndarray]:

@@ -32,10 +32,11 @@ def _container(tree: Tree) -> _Container | None:
         return _Container(list(tree._fields), list(tree), lambda items: type(tree)(*items))
     if isinstance(tree, (list, tuple)):
         return _Container(list(range(len(tree))), list(tree), lambda items: type(tree)(items))
-    if hasattr(type(tree), "__attrs_attrs__"):
-        names = [field.name for field in type(tree).__attrs_attrs__]
-        return _Container(names, [getattr(tree, name) for name in names],
-                          lambda items: type(tree)(**{name.lstrip("_"): item for name, item in zip(names, items)}))
+    fields = getattr(type(tree), "__attrs_attrs__", None)
+    if fields is not None and all(field.init for field in fields):  # a class that computes some is a leaf
+        names = [field.name for field in fields]
+        arguments = [getattr(field, "alias", None) or field.name.lstrip("_") for field in fields]
+        return _Container(names, [getattr(tree, name) for name in names], lambda items: type(tree)(**dict(zip(arguments, items))))
     return None
 
 
@@ -79,7 +80,8 @@ def part_of(tree: Tree, replica: int, replicas: int) -> Tree:
 
 def merged(trees: Sequence[Tree]) -> Tree:
     """Returns one tree of what the replicas have, with a PerReplica in the place of each leaf. Trees of different
-    containers become one PerReplica; what is None for all stays None; one tree stays as it is."""
+    containers, and of a class that cannot be made of PerReplicas, become one PerReplica; what is None for all stays None; one
+    tree stays as it is."""
     first = trees[0]
     if len(trees) == 1 or all(tree is None for tree in trees):
         return first
@@ -87,7 +89,11 @@ def merged(trees: Sequence[Tree]) -> Tree:
     alike = [container.by_key() for container in containers if container is not None]
     if len(alike) < len(trees) or any(items.keys() != alike[0].keys() for items in alike):
         return PerReplica(trees)
-    return containers[0].like([merged([items[key] for items in alike]) for key in alike[0]])  # type: ignore[union-attr]
+    items = [merged([items[key] for items in alike]) for key in alike[0]]
+    try:
+        return containers[0].like(items)  # type: ignore[union-attr]
+    except Exception:  # of the class's own: the results of a step that is done must not be lost
+        return PerReplica(trees)
 
 
 def num_samples(leaf: Any) -> int:

@@ -32,6 +32,13 @@ def train(module, steps=3, first=0):
     return module
 
 
+def test_names_of_tables_may_have_slashes():
+    made = [ett.EmbeddingBagCollection([ett.EmbeddingBagConfig(ROWS, DIM, "ads/user", ["user"])], et.Adagrad(0.1), seed=seed) for seed in (1, 2)]
+    made[0]({"user": torch.tensor([1, 2])})["user"].sum().backward()
+    made[1].load_state_dict(made[0].state_dict())
+    assert made[1].engine.digest() == made[0].engine.digest() and made[1].engine.step == 1
+
+
 def test_a_whole_state_goes_on_to_the_same_bits():
     ours = train(make())
     state = ours.state_dict()
