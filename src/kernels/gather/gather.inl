@@ -468,12 +468,11 @@ void gather_from(const GatherArgs& args) {
 template <int V, class Row>
 void gather_as(const GatherArgs& args) {
   if constexpr (kTypeOf<Row> != RowType::kInt8) {
-    // Rows of any dim are summed in blocks, beside which the tests of AnyRows are nothing.
-    if constexpr (V > 0) {
-      if (LocalRows<Row, Level::kFirst>::fits(args.rows, args.wide)) {
-        return args.rows.to_level2 ? gather_from<V, LocalRows<Row, Level::kSecond>>(args)
-                                   : gather_from<V, LocalRows<Row, Level::kFirst>>(args);
-      }
+    if (LocalRows<Row, Level::kAsked>::fits(args.rows, args.wide)) {
+      // Rows of any dim are summed in blocks, beside which a test is nothing.
+      if constexpr (V == 0) return gather_from<V, LocalRows<Row, Level::kAsked>>(args);
+      return args.rows.to_level2 ? gather_from<V, LocalRows<Row, Level::kSecond>>(args)
+                                 : gather_from<V, LocalRows<Row, Level::kFirst>>(args);
     }
     if (!args.wide) return gather_from<V, AnyRows<std::uint32_t, Row>>(args);
   }
