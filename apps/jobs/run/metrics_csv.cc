@@ -134,7 +134,7 @@ void MetricsCsv::take_order_of(const std::vector<std::string>& columns) {
   if (!std::is_permutation(columns.begin(), columns.end(), mine.begin(), mine.end()))
     throw ValueError(
         fmt::format("'{}': the columns of a file that goes on must be those of the job's metrics, "
-                    "{}, got {}; another file can have them",
+                    "{}, got {}; take these metrics, or another file",
                     path_, fmt::join(mine, ", "), fmt::join(columns, ", ")));
   for (std::size_t i = 0; i < columns.size(); ++i)
     metrics_[i] = columns[i].substr(part_.size() + 1);

@@ -132,7 +132,8 @@ TEST(MetricsCsv, AResumedRunKeepsTheOrderOfTheColumns) {
   MetricsCsv other(files.path("run.csv"));
   EXPECT_EQ(refusal<ValueError>(files.path(), [&] { start(other, "validation", 2, {"auc"}); }),
             "'run.csv': the columns of a file that goes on must be those of the job's metrics, "
-            "validation_auc, got validation_auc, validation_logloss; another file can have them");
+            "validation_auc, got validation_auc, validation_logloss; take these metrics, or "
+            "another file");
   EXPECT_EQ(content(files.path("run.csv")), both);
 }
 

@@ -47,7 +47,7 @@ void check_metric(const Job& job, const SweepSetting& setting, const Job& first)
     text += fmt::format("{}{}={}", text.empty() ? "" : ", ", key, value);
   throw ValueError(
       fmt::format("the first metric, by which runs are ranked, must be {} in all settings as in "
-                  "the first, got {} in {}; metrics of the job may set it for all",
+                  "the first, got {} in {}; --set metrics sets it for all",
                   first.metrics.front(), job.metrics.front(), text));
 }
 

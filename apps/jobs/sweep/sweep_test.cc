@@ -317,7 +317,7 @@ TEST_F(Sweep, RunsAreRankedByOneMetric) {
                                   run({"seed=1,2", R"(metrics=["rmse","mae"],["mae"])"});
                                 }),
             "the first metric, by which runs are ranked, must be rmse in all settings as in the "
-            "first, got mae in seed=1, metrics=[\"mae\"]; metrics of the job may set it for all");
+            "first, got mae in seed=1, metrics=[\"mae\"]; --set metrics sets it for all");
   EXPECT_FALSE(fs::exists(files_.path("sweep/runs.jsonl")));
   EXPECT_THAT(run({R"(metrics=["rmse","mae"],["rmse"])"}).runs, SizeIs(2));
 }

@@ -89,9 +89,9 @@ def merged(trees: Sequence[Tree]) -> Tree:
     alike = [container.by_key() for container in containers if container is not None]
     if len(alike) < len(trees) or any(items.keys() != alike[0].keys() for items in alike):
         return PerReplica(trees)
-    items = [merged([items[key] for items in alike]) for key in alike[0]]
+    parts = [merged([items[key] for items in alike]) for key in alike[0]]
     try:
-        return containers[0].like(items)  # type: ignore[union-attr]
+        return containers[0].like(parts)  # type: ignore[union-attr]
     except Exception:  # of the class's own: the results of a step that is done must not be lost
         return PerReplica(trees)
 
