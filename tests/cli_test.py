@@ -102,6 +102,13 @@ class CommandLine(unittest.TestCase):
         narrow.write_text(self.run_.job.read_text().replace("dim = 16", "dim = 1"))
         code, out, _ = call("train", narrow, *words[2:], self.folder / "narrow")
         self.assertEqual([line.split()[1] for line in out.split("next:\n")[1].splitlines()], ["predict", "predict"])
+        sided = self.folder / "sided.toml"  # items cannot be ranked with a side that is of users too
+        sided.write_text('[data]\nfile = "ratings.csv"\nlabel = "rating"\nrange = [1, 5]\n[ids]\nuser.column = "user"\n'
+                         'item.column = "item"\n[tables]\nuser = { ids = "user", dim = 4 }\nitem = { ids = "item", dim = 4 }\n'
+                         'rater = { ids = "user", dim = 4 }\n[features]\nuser.table = "user"\nitem.table = "item"\n'
+                         'rater.table = "rater"\n[model]\nkind = "mf"\nuser = "user"\nitem = "item"\nsides = ["rater"]\n')
+        code, out, err = call("train", sided, *words[2:], self.folder / "sided")
+        self.assertEqual([line.split()[1] for line in out.split("next:\n")[1].splitlines()], ["predict", "neighbors"], err)
         hashed = self.folder / "hashed.toml"
         hashed.write_text('[data]\nfile = "ratings.csv"\nlabel = "rating"\nrange = [1, 5]\n[ids]\nuser.column = "user"\n'
                           'item = { column = "item", hash = 50 }\n[model]\nkind = "mf"\n')

@@ -173,7 +173,7 @@ void TextReport::print_next() {
   const auto table = std::find_if(job_.tables.begin(), job_.tables.end(),
                                   [&](const jobs::TableSpec& one) { return one.name == name; });
   const std::string key = table == job_.tables.end() ? "" : first_keys_[table->ids];
-  if (job_.model_kind == "mf" && !key.empty()) {  // hashed items are not ranked
+  if (job_.model->ranks_if_asked(job_) && !key.empty()) {  // hashed items are not ranked
     lines += fmt::format(
         "  embertable predict {} FILE --k 10   # ranks items for the users of FILE\n", run);
   }

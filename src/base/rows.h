@@ -79,4 +79,27 @@ inline std::uint32_t bucket_of(std::uint32_t row, std::uint32_t buckets) noexcep
   return static_cast<std::uint32_t>((std::uint64_t{mix(row >> 4)} * buckets) >> 32);
 }
 
+/// The rows of a shard in ranges of 2^shift neighbours.
+struct RowRanges {
+  std::int32_t count = 0;
+  std::int32_t shift = 0;
+
+  /// True if there are ranges.
+  explicit operator bool() const noexcept { return count > 0; }
+
+  /// Returns as many ranges as there may be, `most` or fewer, that hold so many rows.
+  static RowRanges of_rows(std::int64_t rows, std::int32_t most) noexcept {
+    if (most == 0) return {};
+    std::int32_t shift = 0;
+    while (rows > std::int64_t{most} << shift) ++shift;
+    return {static_cast<std::int32_t>((rows + (std::int64_t{1} << shift) - 1) >> shift), shift};
+  }
+
+  /// Returns the number of a row's range, 0 <= number < count.
+  template <class Index>
+  std::uint32_t of(Index row) const noexcept {
+    return static_cast<std::uint32_t>(row >> shift);
+  }
+};
+
 }  // namespace embertable

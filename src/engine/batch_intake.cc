@@ -62,6 +62,7 @@ void BatchIntake::use(std::span<const Shape> shapes, const Tables& tables,
         .rows = table.vocabulary_size,
         .dim = table.dim,
         .row_bytes = updated_bytes(table.shards.front().block()),
+        .rounds = table.shards.front().block().is_half(),
         .one_source = setup_.cores == 1 && setup_.all_hosts == 1 && resolved.features.size() == 1,
         .rows_alone = resolved.optimizer->options().use_gradient_accumulation &&
                       !resolved.rule->steps_every_row(*resolved.optimizer),
@@ -290,7 +291,7 @@ void BatchIntake::read(Step& step, const Feed& feed) {
         CoreBatch::Feature& feature = core.features[i];
         const UpdateCut cut = step.cuts[setup_.assembly.table_of[i]];
         // Where rows named once are set apart, entries are counted when all of them are there.
-        const bool counts = feed.training && setup_.all_hosts == 1 && !cut.once;
+        const bool counts = feed.training && setup_.all_hosts == 1 && cut.once_ranges == 0;
         feature.reader.start(specs_[i], feed.cut ? feature.part_ids : batch.features[i],
                              feed.cut ? feature.part_weights : weights_of(batch, i),
                              feed.replica_of(c), counts ? cut.buckets : 0, core.memory);

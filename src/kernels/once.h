@@ -54,15 +54,17 @@ struct JoinFilters {
 };
 void join_filters(const JoinFilters& args, SimdLevel level) noexcept;
 
-/// Writes the bucket of each row, `buckets` for a row named once, and counts them.
+/// Writes the bucket of each row, of a row named once `buckets` and the number of its range, and
+/// counts them.
 template <class Index>
 struct SetOnceApart {
   const Index* row = nullptr;  ///< [count]
   std::int64_t count = 0;      ///< < 2^32
   OnceFilter filter;
-  std::uint32_t buckets = 0;        ///< 1..65535
+  std::uint32_t buckets = 0;  ///< with the ranges 2..65536
+  RowRanges ranges;
   std::uint16_t* bucket = nullptr;  ///< [count]
-  std::uint32_t* counts = nullptr;  ///< [buckets + 1], added to
+  std::uint32_t* counts = nullptr;  ///< [buckets + ranges.count], added to
 };
 template <class Index>
 void set_once_apart(const SetOnceApart<Index>& args, SimdLevel level) noexcept;

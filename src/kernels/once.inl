@@ -31,10 +31,11 @@ template <class Index>
 void set_once_apart(const SetOnceApart<Index>& args) {
   alignas(64) std::uint32_t slot[kHashed], bucket[kHashed], again[kHashed];
   const OnceFilter filter = args.filter;
-  const std::uint32_t buckets = args.buckets;
+  const std::uint32_t buckets = args.buckets,
+                      lists = buckets + static_cast<std::uint32_t>(args.ranges.count);
+  const RowRanges ranges = args.ranges;
   std::uint32_t* counts = args.counts;
   FewCounts few;
-  std::uint32_t once = 0;
   for (std::int64_t begin = 0; begin < args.count; begin += kHashed) {
     const Index* row = args.row + begin;
     std::uint16_t* to = args.bucket + begin;
@@ -42,17 +43,14 @@ void set_once_apart(const SetOnceApart<Index>& args) {
     hash_slots(row, n, filter.bits, slot);
     for (std::int64_t i = 0; i < n; ++i) bucket[i] = bucket_of(row[i], buckets);
     for (std::int64_t i = 0; i < n; ++i) again[i] = seen_again(filter, slot[i]) ? ~0u : 0u;
-    // Rows named once are not counted in a counter of their own, which would wait for its last
-    // store.
-    if (buckets > FewCounts::kFew)
-      for (std::int64_t i = 0; i < n; ++i) counts[bucket[i]] -= again[i];
-    else
-      few.add(bucket, again, n);
-    for (std::int64_t i = 0; i < n; ++i) once += again[i] + 1;
     for (std::int64_t i = 0; i < n; ++i)
-      to[i] = static_cast<std::uint16_t>((bucket[i] & again[i]) | (buckets & ~again[i]));
+      bucket[i] = (bucket[i] & again[i]) | ((buckets + ranges.of(row[i])) & ~again[i]);
+    for (std::int64_t i = 0; i < n; ++i) to[i] = static_cast<std::uint16_t>(bucket[i]);
+    if (lists > FewCounts::kFew)
+      for (std::int64_t i = 0; i < n; ++i) ++counts[bucket[i]];
+    else
+      few.add(bucket, n);
   }
-  if (buckets <= FewCounts::kFew)
-    for (std::uint32_t b = 0; b < buckets; ++b) counts[b] += few.of(b);
-  counts[buckets] += once;
+  if (lists <= FewCounts::kFew)
+    for (std::uint32_t b = 0; b < lists; ++b) counts[b] += few.of(b);
 }

@@ -33,13 +33,13 @@ struct LookupPlan {
 
   /// Entries per bucket, [tiles()][counts_stride], a tile being kTileRows output rows; the scatter
   /// later uses them as cursors. Empty for inference and for a table with one bucket. Tiles start
-  /// on cache lines of their own. Entries of rows named once are counted after the last bucket
-  /// where they are set apart.
+  /// on cache lines of their own. Entries of rows named once are counted after the last bucket, by
+  /// range, where they are set apart.
   std::span<std::uint32_t> counts;
   std::int64_t counts_stride = 0;
 
-  /// [nnz] where rows named once are set apart, else empty: the bucket of each entry, the number of
-  /// buckets for an entry of such a row.
+  /// [nnz] where rows named once are set apart, else empty: the bucket of each entry; for an entry
+  /// of such a row, the number of buckets and that of its range.
   std::span<std::uint16_t> bucket;
 
   std::int64_t tiles() const { return (outputs + kTileRows - 1) / kTileRows; }
@@ -102,19 +102,24 @@ struct LookupPlan {
 };
 
 /// The entries of one table in one step, all replicas: bucket-major, canonical within a bucket.
-/// Entries whose row no other entry names are set apart and follow in canonical order.
+/// Entries whose row no other entry names are set apart and follow, by range of rows, canonical
+/// within a range.
 struct UpdatePlan {
   bool wide = false;      ///< entries are UpdateEntry<uint64_t>, else UpdateEntry<uint32_t>
   void* entry = nullptr;  ///< [nnz]; null: one bucket, taken from `direct`
   float* gain = nullptr;  ///< [nnz], parallel to entry, or null: all 1
   std::span<std::int64_t> bucket;        ///< [buckets + 1]
   std::int64_t once = 0;                 ///< entries set apart, from bucket.back() on
+  std::int32_t ranges = 0;               ///< by which they are set apart
   std::span<const GradientPiece> piece;  ///< by entry.out / kPieceRows
   /// One entry per output row of one feature of one replica, gain 1.
   const LookupPlan* direct = nullptr;
 
   std::int64_t buckets() const { return static_cast<std::int64_t>(bucket.size()) - 1; }
   std::int64_t entries() const { return bucket.back() + once; }
+
+  /// Returns the number of lists that entries are scattered into: buckets, then ranges.
+  std::int64_t lists() const { return buckets() + ranges; }
 };
 
 }  // namespace embertable

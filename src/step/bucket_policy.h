@@ -26,6 +26,7 @@ struct ExpectedUpdate {
   std::int64_t rows = 0;       ///< rows of the whole table
   std::int64_t dim = 0;        ///< floats per row
   std::int64_t row_bytes = 0;  ///< updated_bytes of a row
+  bool rounds = false;         ///< rows are rounded when they step
   std::int64_t entries = 0;    ///< expected from all sources
   double unique_share = 1;     ///< distinct rows per entry, 0..1
   double once_share = 0;       ///< rows that only one entry names, per entry, 0..1
@@ -38,7 +39,9 @@ struct ExpectedUpdate {
 /// How a table's update is cut.
 struct UpdateCut {
   std::int32_t buckets = 1;
-  bool once = false;  ///< rows that only one entry names are set apart from buckets: see OnceRows
+  /// Rows that only one entry names are set apart from buckets, by at most so many ranges of
+  /// neighbours: see OnceRows. 0: they are not.
+  std::int32_t once_ranges = 0;
   bool operator==(const UpdateCut&) const = default;
 };
 

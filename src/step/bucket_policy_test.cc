@@ -15,7 +15,7 @@ std::int64_t rows_of_cache() { return quarter_of_level2_cache() / 1024; }
 
 std::vector<std::int32_t> choose(std::vector<ExpectedUpdate> tables, std::int32_t workers = 1,
                                  std::int64_t bucket_bytes = 0) {
-  std::vector<UpdateCut> cuts = {{7, true}};
+  std::vector<UpdateCut> cuts = {{7, 1}};
   choose_buckets(tables, workers, bucket_bytes, SimdLevel::kAvx2, cuts);
   std::vector<std::int32_t> buckets;
   for (const UpdateCut& cut : cuts) buckets.push_back(cut.buckets);
@@ -26,7 +26,7 @@ std::vector<bool> once(std::vector<ExpectedUpdate> tables, SimdLevel level) {
   std::vector<UpdateCut> cuts;
   choose_buckets(tables, 2, 0, level, cuts);
   std::vector<bool> once;
-  for (const UpdateCut& cut : cuts) once.push_back(cut.once);
+  for (const UpdateCut& cut : cuts) once.push_back(cut.once_ranges > 0);
   return once;
 }
 
@@ -133,6 +133,19 @@ TEST(ChooseBuckets, SetWideRecordsApartWhereGradientsAreReadAgain) {
   several_sources.one_source = false;
   EXPECT_EQ(once({one_each, narrow, several_each, several_sources}, SimdLevel::kAvx512),
             (std::vector<bool>{fetches_through_level2(), true, true, true}));
+}
+
+TEST(ChooseBuckets, SetNarrowRowsOfLargeTablesApartByRanges) {
+  ExpectedUpdate narrow = large_table(1 << 16);
+  narrow.once_share = 1, narrow.row_bytes = 128, narrow.rows = 1 << 22;
+  ExpectedUpdate small = narrow, wide = narrow, rounded = narrow;
+  small.rows = 1 << 20, wide.row_bytes = 512, rounded.rounds = true;
+  std::vector<UpdateCut> cuts;
+  choose_buckets(std::vector{narrow, small, wide, rounded}, 2, 0, SimdLevel::kAvx512, cuts);
+  std::vector<std::int32_t> ranges;
+  for (const UpdateCut& cut : cuts) ranges.push_back(cut.once_ranges);
+  EXPECT_EQ(ranges, fetches_through_level2() ? (std::vector<std::int32_t>{16, 1, 1, 1})
+                                             : (std::vector<std::int32_t>{1, 1, 1, 1}));
 }
 
 TEST(ChooseBuckets, HoldTheRowsThatAreNotSetApart) {

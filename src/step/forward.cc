@@ -130,9 +130,8 @@ void scatter_as(const ScatterItem& item, SimdLevel level) noexcept {
     return scatter_to<Index, kGain>(item, TwoCursors(cursor), level);
   }
   std::uint32_t* const cursor = plan.counts.data() + item.tile * plan.counts_stride;
-  const std::int64_t lists = item.update->buckets() + (item.update->once > 0 ? 1 : 0);
-  lists <= 2 ? scatter_to<Index, kGain>(item, TwoCursors(cursor), level)
-             : scatter_to<Index, kGain>(item, ManyCursors(cursor), level);
+  item.update->lists() <= 2 ? scatter_to<Index, kGain>(item, TwoCursors(cursor), level)
+                            : scatter_to<Index, kGain>(item, ManyCursors(cursor), level);
 }
 
 }  // namespace

@@ -128,7 +128,8 @@ TEST_F(TwoHosts, SendTheOwnersTheGradientsOfTheirRows) {
 }
 
 TEST_F(TwoHosts, SetApartRowsThatOneReplicaOfOneHostNames) {
-  for (const auto& tiny : steps) tiny->table().once = true;
+  for (const auto& tiny : steps)
+    tiny->table().once = RowRanges::of_rows(tiny->table().rows.rows, 2);
   on_both(step);
   EXPECT_EQ(steps[0]->table().plan.once, 2);  // rows 0 and 1
   EXPECT_EQ(steps[1]->table().plan.once, 1);  // row 3

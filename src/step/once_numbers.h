@@ -47,14 +47,15 @@ class OnceNumbers {
         store(slot, kMarked);
   }
 
-  /// Writes the bucket of each row, `buckets` for a row named once, to bucket [count], and adds
-  /// to counts [buckets + 1].
+  /// Writes the bucket of each row, of a row named once `buckets` and the number of its range, to
+  /// bucket [count], and adds to counts [buckets + ranges.count].
   template <class Index>
-  void set_apart(const NumberedRows<Index>& rows, std::uint32_t buckets, std::uint16_t* bucket,
-                 std::uint32_t* counts) const noexcept {
+  void set_apart(const NumberedRows<Index>& rows, std::uint32_t buckets, RowRanges ranges,
+                 std::uint16_t* bucket, std::uint32_t* counts) const noexcept {
     for (std::int64_t j = 0; j < rows.count; ++j) {
       const bool once = load(slot_of(rows.row[j])) == rows.first + j;
-      const std::uint32_t b = once ? buckets : bucket_of(rows.row[j], buckets);
+      const std::uint32_t b =
+          once ? buckets + ranges.of(rows.row[j]) : bucket_of(rows.row[j], buckets);
       bucket[j] = static_cast<std::uint16_t>(b);
       ++counts[b];
     }

@@ -56,7 +56,7 @@ void OnceRows::list(HostStep& step, std::int64_t workers) {
     std::int64_t before = 0;
     for (const FeatureRun& feature : table.features) {
       LookupPlan& plan = *feature.plan;
-      plan.counts_stride = counts_stride_of(table.buckets + 1);
+      plan.counts_stride = counts_stride_of(table.buckets + table.once.count);
       plan.counts = step.memory.take<std::uint32_t>(plan.tiles() * plan.counts_stride);
       plan.bucket = step.memory.take<std::uint16_t>(plan.row.size);
       for (std::int64_t tile = 0; tile < plan.tiles(); ++tile) {
@@ -152,6 +152,7 @@ void OnceRows::combine(const Part& part) const noexcept {
 void OnceRows::set_apart(const Part& part) const noexcept {
   const Search& search = *part.search;
   const auto buckets = static_cast<std::uint32_t>(search.table->buckets);
+  const RowRanges ranges = search.table->once;
   const OnceFilter filter = {search.filters.data(), search.bits};
   const std::int64_t first = search.tiles * part.part / search.parts,
                      last = search.tiles * (part.part + 1) / search.parts;
@@ -163,10 +164,10 @@ void OnceRows::set_apart(const Part& part) const noexcept {
     std::uint16_t* const bucket = plan.bucket.data() + tile.first;
     plan.visit_rows([&]<class Index>(const Index* row) {
       if (search.numbers) {
-        search.numbers.set_apart(tile.numbered(row), buckets, bucket, counts.data());
+        search.numbers.set_apart(tile.numbered(row), buckets, ranges, bucket, counts.data());
       } else {
         set_once_apart<Index>(
-            {row + tile.first, tile.count, filter, buckets, bucket, counts.data()}, level_);
+            {row + tile.first, tile.count, filter, buckets, ranges, bucket, counts.data()}, level_);
       }
     });
   }

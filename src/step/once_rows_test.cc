@@ -8,6 +8,7 @@
 #include <limits>
 #include <map>
 #include <random>
+#include <utility>
 #include <vector>
 
 #include "step/backward.h"
@@ -45,11 +46,12 @@ Source random_source(std::size_t samples, std::uint32_t rows, std::int32_t repli
   return source;
 }
 
-/// Runs a step whose rows named once are set apart or not. Returns its rows.
+/// Runs a step whose rows named once are set apart by so many ranges, or not. Returns its rows.
 Floats rows_after(const std::vector<Source>& sources, std::uint32_t rows, std::int32_t buckets,
-                  Executor& executor, bool once, bool weighted, std::int64_t* apart = nullptr) {
+                  Executor& executor, std::int32_t ranges, bool weighted,
+                  std::int64_t* apart = nullptr) {
   TinyStep tiny(rows, buckets);
-  tiny.table().once = once;
+  tiny.table().once = RowRanges::of_rows(rows, ranges);
   for (const Source& source : sources) {
     tiny.add(source.samples, source.gradient, false, source.replica);
     if (weighted) tiny.divide_by(source.denominators);
@@ -79,16 +81,21 @@ Floats rows_after(const std::vector<Source>& sources, std::uint32_t rows, std::i
   const auto* entry = static_cast<const UpdateEntry<std::uint32_t>*>(plan.entry);
   for (std::int64_t i = plan.bucket.back(); i < all; ++i) {
     EXPECT_EQ(named[entry[i].row], 1) << entry[i].row;
-    EXPECT_TRUE(i == plan.bucket.back() || entry[i - 1].out <= entry[i].out);
+    if (i == plan.bucket.back()) continue;
+    const auto place = [&](const UpdateEntry<std::uint32_t>& of) {
+      return std::pair(tiny.table().once.of(of.row), of.out);
+    };
+    EXPECT_LE(place(entry[i - 1]), place(entry[i])) << "by range, then output row";
   }
   if (apart != nullptr) *apart = plan.once;
   return tiny.rows();
 }
 
 Floats rows_after(const std::vector<Source>& sources, std::uint32_t rows, std::int32_t buckets,
-                  std::int32_t workers, bool once, bool weighted, std::int64_t* apart = nullptr) {
+                  std::int32_t workers, std::int32_t ranges, bool weighted,
+                  std::int64_t* apart = nullptr) {
   TestExecutor executor(test_seed(), workers);
-  return rows_after(sources, rows, buckets, executor, once, weighted, apart);
+  return rows_after(sources, rows, buckets, executor, ranges, weighted, apart);
 }
 
 bool same_bits(const Floats& a, const Floats& b) {
@@ -104,12 +111,13 @@ TEST(OnceRows, GiveTheBitsOfBucketsForAnyNumberOfWorkers) {
       const std::vector<Source> sources = {random_source(3000, rows, 0, random),
                                            random_source(5000, rows, 0, random),
                                            random_source(17, rows, 1, random)};
-      const Floats want = rows_after(sources, rows, 3, 1, false, weighted);
+      const Floats want = rows_after(sources, rows, 3, 1, 0, weighted);
       for (const std::int32_t workers : {1, 2, 3, 30}) {
-        for (const std::int32_t buckets : {1, 4}) {
+        for (const std::int32_t ranges : {1, 6, 100}) {
           SCOPED_TRACE(testing::Message() << rows << " rows, " << workers << " workers");
           std::int64_t apart = 0;
-          const Floats got = rows_after(sources, rows, buckets, workers, true, weighted, &apart);
+          const std::int32_t buckets = ranges == 6 ? 4 : 1;
+          const Floats got = rows_after(sources, rows, buckets, workers, ranges, weighted, &apart);
           EXPECT_TRUE(same_bits(got, want));
           EXPECT_GT(apart, rows > 50 ? 5000 : -1);
         }
@@ -124,12 +132,12 @@ TEST(OnceRows, AreFoundByManyThreadsAtOnce) {
   constexpr std::uint32_t kManyRows = 200'000;
   const std::vector<Source> sources = {random_source(25'000, kManyRows, 0, random),
                                        random_source(9'000, kManyRows, 0, random)};
-  const Floats want = rows_after(sources, kManyRows, 1, 1, false, false);
+  const Floats want = rows_after(sources, kManyRows, 1, 1, 0, false);
   for (const std::int32_t threads : {12, 16}) {
     const std::shared_ptr<Executor> pool = make_thread_pool(threads);
     for (int repetition = 0; repetition < 3; ++repetition) {
       std::int64_t apart = 0;
-      EXPECT_TRUE(same_bits(rows_after(sources, kManyRows, 5, *pool, true, false, &apart), want));
+      EXPECT_TRUE(same_bits(rows_after(sources, kManyRows, 5, *pool, 7, false, &apart), want));
       EXPECT_GT(apart, 20'000);
     }
   }
@@ -142,7 +150,7 @@ std::int64_t bytes_of_search(std::int64_t samples, std::int64_t ids, std::int32_
   for (auto& sample : rows)
     for (std::int64_t i = 0; i < ids; ++i) sample.push_back(next++);
   TinyStep tiny(samples * ids);
-  tiny.table().once = true;
+  tiny.table().once = RowRanges::of_rows(samples * ids, 32);
   tiny.add(rows, {});
   TestExecutor executor(test_seed(), workers);
   Workers regions(executor, 0);
@@ -167,7 +175,7 @@ TEST(OnceRows, ThatAnotherFeatureOrReplicaNamesAreNot) {
       Source a = {.samples = {{1, 2}, {}, {3}}, .gradient = {1, 1, 2, 2, 3, 3}};
       Source b = {.samples = {{3}, {4}}, .gradient = {5, 5, 6, 6}, .replica = replica};
       std::int64_t apart = 0;
-      const Floats rows = rows_after({a, b}, 100, 1, workers, true, false, &apart);
+      const Floats rows = rows_after({a, b}, 100, 1, workers, 1, false, &apart);
       EXPECT_EQ(apart, 3);  // rows 1, 2 and 4
       EXPECT_EQ(Floats(rows.begin() + 2, rows.begin() + 10),
                 (Floats{9, 10, 19, 20, 22, 23, 34, 35}));
@@ -179,7 +187,7 @@ TEST(OnceRows, OfNoEntriesAreNone) {
   std::int64_t apart = 1;
   const Source empty = {.samples = {{}, {}}, .gradient = {1, 1, 1, 1}};
   TinyStep tiny(3);
-  tiny.table().once = true;
+  tiny.table().once = RowRanges::of_rows(3, 2);
   tiny.add(empty.samples, empty.gradient);
   TestExecutor executor(test_seed(), 2);
   Workers regions(executor, 0);
@@ -188,6 +196,19 @@ TEST(OnceRows, OfNoEntriesAreNone) {
   apart = tiny.table().plan.once;
   EXPECT_EQ(apart, 0);
   EXPECT_EQ(tiny.table().plan.entries(), 0);
+}
+
+TEST(RowRanges, HoldAllRowsAndAreNoMoreThanAsked) {
+  EXPECT_FALSE(RowRanges::of_rows(100, 0));
+  EXPECT_EQ(RowRanges::of_rows(0, 4).count, 0);
+  for (const std::int64_t rows : {1, 2, 63, 64, 65, 4'000'000, 20'000'000}) {
+    for (const std::int32_t most : {1, 2, 3, 32}) {
+      const RowRanges ranges = RowRanges::of_rows(rows, most);
+      EXPECT_TRUE(ranges.count >= 1 && ranges.count <= most) << rows << ", " << most;
+      EXPECT_GE(ranges.count, std::min<std::int64_t>(most / 2, rows)) << rows << ", " << most;
+      EXPECT_EQ(ranges.of(rows - 1) + 1, static_cast<std::uint32_t>(ranges.count));
+    }
+  }
 }
 
 template <class Index>
@@ -204,18 +225,30 @@ void every_level_agrees(Index first_row) {
     see_rows<Index>({row.data() + 700, 843, {rest.data(), bits}}, level);
     join_filters({rest.data(), joined.data(), std::ssize(rest)}, level);
     EXPECT_EQ(joined, all);
-    std::vector<std::uint16_t> bucket(row.size());
-    std::vector<std::uint32_t> counts(6), want(6);
-    set_once_apart<Index>(
-        {row.data(), std::ssize(row), {all.data(), bits}, 5, bucket.data(), counts.data()}, level);
-    for (std::size_t i = 0; i < row.size(); ++i) {
-      const bool again = seen_again({all.data(), bits}, once_slot(row[i], bits));
-      const std::uint32_t place = again ? bucket_of(row[i], 5) : 5;
-      EXPECT_EQ(bucket[i], place);
-      ++want[place];
+    // Few counters are kept otherwise than many.
+    for (const std::uint32_t buckets : {5u, 70u}) {
+      const RowRanges ranges = RowRanges::of_rows(static_cast<std::int64_t>(first_row) + 2000, 4);
+      const std::size_t lists = buckets + static_cast<std::size_t>(ranges.count);
+      std::vector<std::uint16_t> bucket(row.size());
+      std::vector<std::uint32_t> counts(lists), want(lists);
+      set_once_apart<Index>({row.data(),
+                             std::ssize(row),
+                             {all.data(), bits},
+                             buckets,
+                             ranges,
+                             bucket.data(),
+                             counts.data()},
+                            level);
+      for (std::size_t i = 0; i < row.size(); ++i) {
+        const bool again = seen_again({all.data(), bits}, once_slot(row[i], bits));
+        const std::uint32_t place =
+            again ? bucket_of(row[i], buckets) : buckets + ranges.of(row[i]);
+        EXPECT_EQ(bucket[i], place);
+        ++want[place];
+      }
+      EXPECT_EQ(counts, want);
+      EXPECT_GT(counts.back(), 100u);
     }
-    EXPECT_EQ(counts, want);
-    EXPECT_GT(counts[5], 100u);
   }
 }
 

@@ -23,22 +23,21 @@ struct OwnEntries {
   std::int64_t first_piece = 0;
 };
 
-/// Numbers the places of an update that entries are counted by: its buckets, then rows that are set
-/// apart since no other entry names them, then received rows.
+/// Numbers the places of an update that entries are counted by: its buckets, then ranges of rows
+/// that are set apart since no other entry names them, then received rows.
 struct Places {
   std::uint32_t buckets = 1;
-  OnceFilter once;  ///< without words: no rows are set apart
+  RowRanges ranges;  ///< where rows are set apart
+  OnceFilter once;   ///< without words: none are
 
-  static constexpr std::int64_t kOthers = 2;
-  std::int64_t count() const { return buckets + kOthers; }
-  std::uint32_t apart() const { return buckets; }
-  std::uint32_t received() const { return buckets + 1; }
+  std::uint32_t received() const { return buckets + static_cast<std::uint32_t>(ranges.count); }
+  std::int64_t count() const { return received() + 1; }
 
   template <class Index>
   std::uint32_t of(Index row) const {
     const std::uint32_t bucket = bucket_of(row, buckets);
     const bool apart = once.word != nullptr && !seen_again(once, once_slot(row, once.bits));
-    return is_received(row) ? received() : apart ? buckets : bucket;
+    return is_received(row) ? received() : apart ? buckets + ranges.of(row) : bucket;
   }
 };
 
@@ -109,8 +108,10 @@ struct PlannedUpdate {
       at += std::exchange(cursor[b], at);
     }
     update.bucket[places.buckets] = at;
-    update.once = std::exchange(cursor[places.apart()], at);
-    cursor[places.received()] = at + update.once;
+    for (std::size_t range = places.buckets; range < places.received(); ++range)
+      at += std::exchange(cursor[range], at);
+    update.once = at - update.bucket[places.buckets];
+    cursor[places.received()] = at;
     for (const OwnEntries& entries : all) write_entries<Index>(entries, places, cursor, update);
   }
   void place() const { table->wide ? place_as<std::uint64_t>() : place_as<std::uint32_t>(); }
@@ -160,7 +161,8 @@ PlannedUpdate plan_own_update(TableRun& table, std::span<const SentGradients> se
   else
     update.entry = memory.take<UpdateEntry<std::uint32_t>>(room).data();
   if (gain) update.gain = memory.take<float>(room).data();
-  Places places = {.buckets = static_cast<std::uint32_t>(table.buckets), .once = {}};
+  Places places = {
+      .buckets = static_cast<std::uint32_t>(table.buckets), .ranges = table.once, .once = {}};
   if (table.once) {
     places.once.bits = once_slot_bits(entries);
     places.once.word = memory.take_zeros<std::uint64_t>(places.once.words()).data();

@@ -15,12 +15,12 @@ namespace embertable {
 namespace {
 
 /// Turns the counts of each bucket, feature and tile into the place of its first entry, and fills
-/// plan.bucket. Entries of rows named once come after the last bucket. Returns all entries.
-/// Requires: plan.bucket ends with their number.
+/// plan.bucket. Entries of rows named once come after the last bucket, by range. Returns all
+/// entries. Requires: plan.bucket ends with their number.
 std::int64_t counts_to_cursors(TableRun& table) {
   std::int64_t at = 0;
-  for (std::int32_t b = 0; b < table.buckets + (table.once ? 1 : 0); ++b) {
-    table.plan.bucket[b] = at;
+  for (std::int32_t b = 0; b < table.buckets + table.once.count; ++b) {
+    if (b <= table.buckets) table.plan.bucket[b] = at;
     for (const FeatureRun& feature : table.features) {
       for (std::int64_t tile = 0; tile < feature.plan->tiles(); ++tile) {
         std::uint32_t& first = feature.plan->counts[tile * feature.plan->counts_stride + b];
@@ -185,6 +185,7 @@ void plan_updates(HostStep& step) {
     const std::int64_t entries = table.entries();
     UpdatePlan& update = table.plan;
     update = {.wide = table.wide, .bucket = step.memory.take<std::int64_t>(table.buckets + 1)};
+    update.ranges = table.once.count;
     update.bucket.front() = 0;
     update.bucket.back() = entries;
     if (table.buckets > 1 || table.once) {

@@ -181,6 +181,19 @@ class Mf final : public RecordsModel {
 
 }  // namespace
 
+const IdsSpec& MfSpec::ids_of(const std::string& feature, const Job& job) const {
+  return named(records().ids, named(job.tables, named(features(), feature).table).ids);
+}
+
+std::string MfSpec::side_of_others(const Job& job) const {
+  const std::string& items = ids_of(item, job).name;
+  const auto other = std::ranges::find_if(sides, [&](const std::string& side) {
+    const IdsSpec& ids = ids_of(side, job);
+    return !ids.joined() || ids.of != items;
+  });
+  return other == sides.end() ? "" : *other;
+}
+
 /// Refuses a feature that the model cannot use under this key.
 void MfSpec::check_feature(const TomlSection& section, std::string_view key, const Job& job,
                            const std::string& feature, std::int32_t dim, bool one_id) const {

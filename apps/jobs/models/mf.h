@@ -21,6 +21,15 @@ class MfSpec final : public RecordsModelSpec {
   std::unique_ptr<Predictor> make_predictor(const SavedParts& saved,
                                             const NewRows& rows) const override;
 
+  bool ranks_if_asked(const Job& job) const override { return side_of_others(job).empty(); }
+
+  /// Returns the ids of a feature's table.
+  const IdsSpec& ids_of(const std::string& feature, const Job& job) const;
+
+  /// Returns the first of `sides` that is not of the items alone, so that they cannot be ranked;
+  /// "": none is.
+  std::string side_of_others(const Job& job) const;
+
   std::string user, item;            ///< features
   std::string user_bias, item_bias;  ///< tables of dim 1, or ""
   std::vector<std::string> sides;

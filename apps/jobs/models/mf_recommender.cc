@@ -36,12 +36,6 @@ std::int64_t checked_number(const NewRows& rows) {
   return items;
 }
 
-const IdsSpec& ids_of_feature(const SavedParts& saved, const MfSpec& spec,
-                              const std::string& feature) {
-  const std::string& table = named(spec.features(), feature).table;
-  return named(spec.records().ids, named(saved.job.tables, table).ids);
-}
-
 SavedTableRows saved_rows(const SavedParts& saved, const MfSpec& spec, const std::string& feature) {
   return {saved.reader, named(spec.features(), feature).table};
 }
@@ -56,8 +50,8 @@ std::optional<SavedTableRows> saved_bias(const SavedParts& saved, const MfSpec& 
 
 MfRecommender::MfRecommender(const SavedParts& saved, const MfSpec& spec, const NewRows& rows)
     : spec_(spec),
-      user_ids_(ids_of_feature(saved, spec, spec.user)),
-      item_ids_(ids_of_feature(saved, spec, spec.item)),
+      user_ids_(spec.ids_of(spec.user, saved.job)),
+      item_ids_(spec.ids_of(spec.item, saved.job)),
       most_(checked_number(rows)),
       users_(saved_rows(saved, spec, spec.user)),
       items_(saved_rows(saved, spec, spec.item)),
@@ -84,13 +78,11 @@ void MfRecommender::make_items(const SavedParts& saved) {
     throw ValueError(fmt::format(
         "ids.{} must have keys for its items to be ranked: hashed ones have none", item_ids_.name));
   }
-  for (const std::string& side : spec_.sides) {
-    const IdsSpec& ids = ids_of_feature(saved, spec_, side);
-    if (ids.joined() && ids.of == item_ids_.name) continue;
+  if (const std::string side = spec_.side_of_others(saved.job); !side.empty()) {
     throw ValueError(
         fmt::format("model.sides must be of the items alone for these to be ranked, got \"{}\" "
                     "with ids '{}'",
-                    side, ids.name));
+                    side, spec_.ids_of(side, saved.job).name));
   }
   for (std::int64_t item = 0; item < num_items_; ++item) {
     vectors_.insert(vectors_.end(), items_.row(item), items_.row(item + 1));

@@ -209,6 +209,10 @@ class ModelSpec {
   /// True if `make_predictor` makes one.
   virtual bool scores_rows() const { return true; }
 
+  /// True if it makes one that ranks the rows of `compared_table` where it is given a number of
+  /// them, and scores rows where it is not. Requires: they have keys.
+  virtual bool ranks_if_asked(const Job& /*job*/) const { return false; }
+
   /// Makes a predictor that scores new rows with a run of the job, from what `Model::save` saved
   /// and without the run's data. Requires: check_saved_parts has checked the parts. Job, spec and
   /// parts must outlive it. Throws what Predictor::next throws, ValueError if the rows cannot be
