@@ -61,8 +61,8 @@ struct StepTable : TableUpdate {
 /// One table in one step of one host: what the step is given, and the plans that its stages make.
 struct TableRun : StepTable {
   std::int32_t buckets = 1;  ///< buckets of the update
-  /// Of the host's rows: by these, rows that only one entry names are set apart. None: they are
-  /// not.
+  /// Ranges of the host's rows by which those that only one entry names are set apart; none: they
+  /// are not.
   RowRanges once;
   bool reads_to_level2 = false;      ///< see reads_through_level2
   std::vector<FeatureRun> features;  ///< canonical order: replica, feature
