@@ -15,9 +15,9 @@
 #include "apps/jobs/run/model_saver.h"
 #include "apps/jobs/run/progress.h"
 #include "apps/jobs/run/ranks.h"
+#include "apps/jobs/run/run_output.h"
 #include "apps/jobs/run/trainer.h"
 #include "base/float_environment.h"
-#include "checkpoint/run_directory.h"
 #include "checkpoint/use_opened.h"
 #include "embertable/errors.h"
 #include "embertable/version.h"
@@ -56,71 +56,11 @@ double per_second(std::int64_t samples, double seconds) {
   return seconds > 0 ? static_cast<double>(samples) / seconds : 0;
 }
 
-/// Returns whether `out` holds a run that is to be resumed. Throws ValueError, before hours of
-/// training instead of after them, if `out` is not as it should be.
-bool is_to_resume(const CheckpointRun& out, const Job& job, const TrainOptions& options) {
-  const std::string shown = out.directory().string();
-  if (out.steps().empty()) {
-    // A run may be interrupted between its first best epoch and its first save.
-    const bool may_have_best = options.resume && job.schedule.patience > 0;
-    for (const auto& entry : std::filesystem::directory_iterator(out.directory())) {
-      const std::string name = entry.path().filename().string();
-      if (name.starts_with('.') || (may_have_best && name == BestEpoch::kFolder)) continue;
-      throw ValueError(fmt::format("out must be a new or an empty directory, got '{}'", shown));
-    }
-    return false;
-  }
-  if (!options.resume && !options.overwrite) {
-    throw ValueError(
-        fmt::format("out must be a new or an empty directory, got '{}', which holds a "
-                    "run up to step {}; --resume goes on with it, --overwrite removes it",
-                    shown, out.steps().back()));
-  }
-  return options.resume;
-}
-
-/// Returns the run in `out` that is to be resumed; empty for a new run. `ranks`: the processes that
-/// call this together, or null.
-std::optional<SavedRun> find_run(const CheckpointRun& out, const Job& job,
-                                 const TrainOptions& options, Ranks* ranks) {
-  bool resumes = (!ranks || ranks->is_first()) && is_to_resume(out, job, options);
-  if (ranks) resumes = !from_first(*ranks, "run to resume", resumes ? "yes" : "").empty();
-  if (!resumes) return {};
-  SavedRun saved = read_saved_run(out.directory(), ranks);
-  check_same_job(saved, job);
-  saved.ids.clear();  // the data number the keys anew
-  return saved;
-}
-
 /// Returns "KEY = VALUE" line by line.
 std::string lines_of(const std::map<std::string, std::string>& values) {
   std::string lines;
   for (const auto& [key, value] : values) lines += fmt::format("{} = {}\n", key, value);
   return lines;
-}
-
-/// Renames steps that cannot be opened, because the run will reach their numbers again.
-void set_aside_above(const CheckpointRun& out, std::int64_t step) {
-  checkpoint::Directory& run = checkpoint::open_run(out).opened();
-  for (const std::int64_t higher : out.steps()) {
-    if (higher <= step) continue;
-    const std::string name = checkpoint::step_name(higher);
-    std::string aside = "damaged-" + name;
-    for (int k = 1; checkpoint::has_name(run, aside); ++k)
-      aside = fmt::format("damaged-{}-{}", name, k);
-    run.rename(name, aside);
-  }
-  run.sync();
-}
-
-/// Removes the run that a new one takes the place of. Interrupted anywhere, steps are whole or
-/// gone.
-void remove_run(const CheckpointRun& out) {
-  checkpoint::Directory& run = checkpoint::open_run(out).opened();
-  for (const std::int64_t step : out.steps()) checkpoint::remove_step(run, step);
-  if (checkpoint::has_name(run, BestEpoch::kFolder))
-    checkpoint::remove_all(run, BestEpoch::kFolder);
-  run.sync();
 }
 
 std::string first_key(const IdMap& keys) {
@@ -129,27 +69,16 @@ std::string first_key(const IdMap& keys) {
                                           : std::string(keys.string_key(0));
 }
 
-/// Opens a run directory for all processes.
-CheckpointRun open_out(const std::string& out, const std::shared_ptr<Ranks>& ranks) {
-  if (!ranks) return CheckpointRun(out);
-  CheckpointRun run(out, EngineStrategy({.executor = make_inline_executor(), .exchange = ranks}));
-  ranks->require_shared(out);
-  return run;
-}
-
 class Run {
  public:
   /// `ranks`: the processes that train the job, or null.
   Run(const Job& job, const TrainOptions& options, TrainObserver& observer,
       std::shared_ptr<Ranks> ranks)
       : job_(job), options_(options), observer_(observer), ranks_(std::move(ranks)) {
-    if (!options.out.empty()) {
-      out_.emplace(open_out(options.out, ranks_));
-      found_ = find_run(*out_, job, options, ranks_.get());
-    }
+    if (!options.out.empty()) out_.emplace(job, options, ranks_);
     model_ = job.model->make(job, data_options());
     if (ranks_) ranks_->require_equal("data", lines_of(model_->data_digests()));
-    if (found_) check_same_data(*found_, *model_);
+    if (found() != nullptr) check_same_data(*found(), *model_);
     read_seconds_ = clock_.seconds();
     if (training_samples() == 0)
       throw ValueError(fmt::format("job '{}' must have training samples, got none", job.name));
@@ -164,22 +93,22 @@ class Run {
     if (out_ || job.schedule.patience > 0) saver_.emplace(job_, *model_, data_options());
     check_share(options.skip_bad, left_out());
     progress_.learning_rate = job.optimizer.learning_rate;
-    if (found_) go_on_from(*found_);
+    if (found() != nullptr) go_on_from(*found());
   }
 
   TrainReport run() {
     report_start();
     if (ranks_) ranks_->agree("", {"start of the training"});
     // The observer, which opens files of its own, may have thrown: an old run goes no earlier.
-    if (options_.overwrite && is_first()) remove_run(*out_);
-    if (job_.schedule.patience > 0) best_.emplace(options_.out, found_.has_value(), ranks_.get());
+    if (options_.overwrite) out_->remove_old();
+    if (job_.schedule.patience > 0) best_.emplace(options_.out, found() != nullptr, ranks_.get());
     while (!stopped() && !is_done()) run_epoch();
     const bool interrupted = stopped();
     if (!interrupted || trainer_->engine().step() > 0) save();
     TrainReport report{.interrupted = interrupted,
                        .measured_part = to_string(measured_part(job_)),
                        .steps = trainer_->engine().step(),
-                       .saved = saved_,
+                       .saved = saved_directory(),
                        .seconds = progress_.seconds,
                        .fill_seconds = trainer_->times().fill,
                        .engine_seconds = trainer_->times().engine,
@@ -202,6 +131,14 @@ class Run {
  private:
   /// True on the process that reports and changes files.
   bool is_first() const { return !ranks_ || ranks_->is_first(); }
+
+  /// Returns the run that is resumed, or null.
+  SavedRun* found() { return out_ ? out_->found() : nullptr; }
+
+  /// Returns the directory of the last step that is saved; empty before the first.
+  std::filesystem::path saved_directory() const {
+    return out_ ? out_->saved() : std::filesystem::path();
+  }
 
   bool stopped() const {
     if (ranks_) return ranks_->agreed_to_stop();
@@ -236,10 +173,7 @@ class Run {
     checkpoint::restore_opened(trainer_->engine(), *found.reader);
     model_->restore(found.parts());
     trainer_->use_looked_up(found.progress.looked_up, found.directory);
-    if (is_first()) set_aside_above(*out_, found.step);
-    saved_ = found.directory;
-    saved_step_ = found.step;
-    found.reader.reset();  // open files of a step that is removed would keep their space
+    out_->go_on();
   }
 
   LeftOut left_out() const {
@@ -265,9 +199,9 @@ class Run {
     for (const KeySpace& space : model_->key_spaces())
       report.ids.push_back({space.name, space.keys.num_keys(), space.keys.num_rows(),
                             space.without_record, space.empty, first_key(space.keys)});
-    if (found_) {
-      report.resumed = {found_->directory, found_->step, progress_.epochs, progress_.samples,
-                        found_->skipped};
+    if (const SavedRun* run = found(); run != nullptr) {
+      report.resumed = {run->directory, run->step, progress_.epochs, progress_.samples,
+                        run->skipped};
     }
     if (is_first()) observer_.started(report);
   }
@@ -317,7 +251,7 @@ class Run {
   void check_position() const {
     if (progress_.samples == 0 || progress_.samples < epoch_samples_) return;
     throw DataLoss(fmt::format("'{}': the run must be within an epoch of {} samples, got sample {}",
-                               saved_.string(), epoch_samples_, progress_.samples));
+                               saved_directory().string(), epoch_samples_, progress_.samples));
   }
 
   /// Throws at the first step whose loss shows that the rows are lost: no later step finds them.
@@ -391,15 +325,13 @@ class Run {
   /// Saves this step, unless there is no directory or nothing new to save.
   void save() {
     const std::int64_t step = trainer_->engine().step();
-    if (!out_ || step == saved_step_) return;
+    if (!out_ || out_->has_saved(step)) return;
     epoch_clock_.stop();
     const Stopwatch clock;
     progress_.looked_up = trainer_->looked_up();
     if (is_first()) observer_.saving(step);
-    saved_ = saver_->save(*out_, trainer_->engine(), progress_);
-    if (job_.checkpoint.keep > 0) out_->keep(job_.checkpoint.keep);
-    saved_step_ = step;
-    if (is_first()) observer_.saved({step, saved_, clock.seconds()});
+    out_->save(*saver_, trainer_->engine(), progress_);
+    if (is_first()) observer_.saved({step, out_->saved(), clock.seconds()});
     epoch_clock_.start();
   }
 
@@ -410,8 +342,7 @@ class Run {
   const TrainOptions& options_;
   TrainObserver& observer_;
   const std::shared_ptr<Ranks> ranks_;  ///< null: this process trains alone
-  std::optional<CheckpointRun> out_;
-  std::optional<SavedRun> found_;
+  std::optional<RunOutput> out_;        ///< empty: nothing is saved
   std::unique_ptr<Model> model_;
   std::shared_ptr<Executor> executor_;
   std::vector<std::string> warnings_;  ///< the engine's
@@ -420,8 +351,6 @@ class Run {
   std::optional<BestEpoch> best_;
   Progress progress_;
   std::int64_t epoch_samples_ = 0;  ///< samples of the current epoch
-  std::filesystem::path saved_;     ///< the last saved step's directory, empty before the first
-  std::int64_t saved_step_ = -1;
   double read_seconds_ = 0;
   Stopwatch epoch_clock_;
 };
