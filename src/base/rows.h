@@ -87,7 +87,7 @@ struct RowRanges {
   /// True if there are ranges.
   explicit operator bool() const noexcept { return count > 0; }
 
-  /// Returns as many ranges as there may be, `most` or fewer, that hold so many rows.
+  /// Cuts `rows` rows into at most `most` ranges, as short as powers of two allow; 0: into none.
   static RowRanges of_rows(std::int64_t rows, std::int32_t most) noexcept {
     if (most == 0) return {};
     std::int32_t shift = 0;

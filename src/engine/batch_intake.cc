@@ -58,16 +58,18 @@ void BatchIntake::use(std::span<const Shape> shapes, const Tables& tables,
   for (std::int64_t t = 0; t < std::ssize(expected_); ++t) {
     const StoredTable& table = tables.tables()[t];
     const ResolvedTable& resolved = setup_.assembly.tables[t];
+    const RowBlock block = table.shards.front().block();
     expected_[t] = {
         .rows = table.vocabulary_size,
         .dim = table.dim,
-        .row_bytes = updated_bytes(table.shards.front().block()),
-        .rounds = table.shards.front().block().is_half(),
+        .row_bytes = updated_bytes(block),
+        .host_bytes = block.rows * updated_bytes(block),
+        .rounds = block.is_half(),
         .one_source = setup_.cores == 1 && setup_.all_hosts == 1 && resolved.features.size() == 1,
         .rows_alone = resolved.optimizer->options().use_gradient_accumulation &&
                       !resolved.rule->steps_every_row(*resolved.optimizer),
         .fused = resolved.rule->update_groups(setup_.level, *resolved.optimizer, table.dim,
-                                              table.shards.front().block().type) != nullptr};
+                                              block.type) != nullptr};
   }
 }
 

@@ -77,7 +77,7 @@ void Host::make_ready(Step& step) const {
     TableRun& table = mine.tables[t];
     static_cast<StepTable&>(table) = tables_[t];
     table.buckets = step.cuts[t].buckets;
-    table.once =
+    table.once_ranges =
         step.training ? RowRanges::of_rows(table.rows.rows, step.cuts[t].once_ranges) : RowRanges();
     table.reads_to_level2 = reads_through_level2(shares_[t].unique.load(std::memory_order_relaxed));
   }

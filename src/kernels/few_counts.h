@@ -10,14 +10,7 @@ class FewCounts {
  public:
   static constexpr std::uint32_t kFew = 64;
 
-  /// Counts `count` numbers, each of which is 0xffffffff in `counts_it`, or 0 and is not counted.
-  [[gnu::always_inline]] void add(const std::uint32_t* number, const std::uint32_t* counts_it,
-                                  std::int64_t count) {
-    std::int64_t i = 0;
-    for (; i + 4 <= count; i += 4)
-      for (int copy = 0; copy < 4; ++copy) counts_[copy][number[i + copy]] -= counts_it[i + copy];
-    for (; i < count; ++i) counts_[0][number[i]] -= counts_it[i];
-  }
+  /// Counts `count` numbers.
   [[gnu::always_inline]] void add(const std::uint32_t* number, std::int64_t count) {
     std::int64_t i = 0;
     for (; i + 4 <= count; i += 4)

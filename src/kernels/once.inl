@@ -29,28 +29,36 @@ inline void join_filters(const JoinFilters& args) {
 
 template <class Index>
 void set_once_apart(const SetOnceApart<Index>& args) {
-  alignas(64) std::uint32_t slot[kHashed], bucket[kHashed], again[kHashed];
+  alignas(64) std::uint32_t slot[kHashed], list[kHashed], again[kHashed];
   const OnceFilter filter = args.filter;
-  const std::uint32_t buckets = args.buckets,
-                      lists = buckets + static_cast<std::uint32_t>(args.ranges.count);
   const RowRanges ranges = args.ranges;
+  const std::uint32_t buckets = args.buckets,
+                      lists = buckets + static_cast<std::uint32_t>(ranges.count);
   std::uint32_t* counts = args.counts;
   FewCounts few;
+  std::uint32_t once = 0;
   for (std::int64_t begin = 0; begin < args.count; begin += kHashed) {
     const Index* row = args.row + begin;
     std::uint16_t* to = args.bucket + begin;
     const std::int64_t n = args.count - begin < kHashed ? args.count - begin : kHashed;
     hash_slots(row, n, filter.bits, slot);
-    for (std::int64_t i = 0; i < n; ++i) bucket[i] = bucket_of(row[i], buckets);
+    for (std::int64_t i = 0; i < n; ++i) list[i] = bucket_of(row[i], buckets);
     for (std::int64_t i = 0; i < n; ++i) again[i] = seen_again(filter, slot[i]) ? ~0u : 0u;
+    // The rows of a single range are not counted in its counter, which would wait for its last
+    // store.
+    if (lists > FewCounts::kFew && ranges.count == 1) {
+      for (std::int64_t i = 0; i < n; ++i) counts[list[i]] -= again[i];
+      for (std::int64_t i = 0; i < n; ++i) once += again[i] + 1;
+    }
     for (std::int64_t i = 0; i < n; ++i)
-      bucket[i] = (bucket[i] & again[i]) | ((buckets + ranges.of(row[i])) & ~again[i]);
-    for (std::int64_t i = 0; i < n; ++i) to[i] = static_cast<std::uint16_t>(bucket[i]);
-    if (lists > FewCounts::kFew)
-      for (std::int64_t i = 0; i < n; ++i) ++counts[bucket[i]];
-    else
-      few.add(bucket, n);
+      list[i] = (list[i] & again[i]) | ((buckets + ranges.of(row[i])) & ~again[i]);
+    for (std::int64_t i = 0; i < n; ++i) to[i] = static_cast<std::uint16_t>(list[i]);
+    if (lists <= FewCounts::kFew)
+      few.add(list, n);
+    else if (ranges.count > 1)
+      for (std::int64_t i = 0; i < n; ++i) ++counts[list[i]];
   }
   if (lists <= FewCounts::kFew)
-    for (std::uint32_t b = 0; b < lists; ++b) counts[b] += few.of(b);
+    for (std::uint32_t l = 0; l < lists; ++l) counts[l] += few.of(l);
+  counts[buckets] += once;
 }

@@ -29,16 +29,25 @@ bool sets_once_apart(const ExpectedUpdate& table, SimdLevel level) {
          table.once_share >= least_once_share(level);
 }
 
-/// Returns by how many ranges of neighbours rows named once are set apart. The rows of a range lie
-/// close together, so that the tables of their pages' addresses stay in a cache. That pays for
-/// narrow rows of large tables, where little but the rows is waited for, on processors that fetch
-/// rows through the second-level cache. Lists beyond that number take longer to write.
+/// Returns the most ranges of neighbours by which rows named once are set apart. The rows of a
+/// range lie close together, so that the tables of their pages' addresses stay in a cache. That
+/// pays for large tables of narrow rows, where little but the rows is waited for, on processors
+/// that fetch rows through the second-level cache. Lists beyond that number take longer to write.
 std::int32_t once_ranges(const ExpectedUpdate& table) {
-  constexpr std::int64_t kMostRowBytes = 384, kLeastTableBytes = 384 << 20;
   constexpr std::int32_t kRanges = 16;
-  const bool pays = fetches_through_level2() && !table.rounds && table.row_bytes <= kMostRowBytes &&
-                    table.rows * table.row_bytes >= kLeastTableBytes;
-  return pays ? kRanges : 1;
+  constexpr std::int64_t kMostRowBytes = 384, kLeastOutputs = 1024;
+  constexpr std::int64_t kLarge = std::int64_t{384} << 20, kVeryLarge = std::int64_t{2} << 30;
+  constexpr std::int64_t kNarrowGradient = 128, kCaches = 2;
+  if (!fetches_through_level2() || table.rounds || table.row_bytes > kMostRowBytes ||
+      table.outputs < kLeastOutputs)
+    return 1;
+  // Entries of a sample come apart, and each range reads its gradient again.
+  const std::int64_t gradient = table.dim * static_cast<std::int64_t>(sizeof(float));
+  if (gradient <= kNarrowGradient || has_one_each(table))
+    return table.host_bytes >= kLarge ? kRanges : 1;
+  const bool gradients_stay =
+      table.one_source && table.outputs * gradient <= kCaches * 4 * quarter_of_level2_cache();
+  return gradients_stay && table.host_bytes >= kVeryLarge ? kRanges : 1;
 }
 
 /// Returns what is left for buckets where rows named once are set apart, of which a fifth are not

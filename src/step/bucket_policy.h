@@ -23,24 +23,25 @@ struct NamedShares {
 
 /// A table's update as far as it is known before its entries are read.
 struct ExpectedUpdate {
-  std::int64_t rows = 0;       ///< rows of the whole table
-  std::int64_t dim = 0;        ///< floats per row
-  std::int64_t row_bytes = 0;  ///< updated_bytes of a row
-  bool rounds = false;         ///< rows are rounded when they step
-  std::int64_t entries = 0;    ///< expected from all sources
-  double unique_share = 1;     ///< distinct rows per entry, 0..1
-  double once_share = 0;       ///< rows that only one entry names, per entry, 0..1
-  std::int64_t outputs = 0;    ///< most output rows of one source
-  bool one_source = false;     ///< all entries come from one feature of one replica
-  bool rows_alone = true;      ///< a row steps once, by the sum of its gradients, if it is named
-  bool fused = true;           ///< the rule has a form that is fused with the sum
+  std::int64_t rows = 0;        ///< rows of the whole table
+  std::int64_t dim = 0;         ///< floats per row
+  std::int64_t row_bytes = 0;   ///< updated_bytes of a row
+  std::int64_t host_bytes = 0;  ///< row_bytes of all rows that a host holds
+  bool rounds = false;          ///< rows are rounded when they step
+  std::int64_t entries = 0;     ///< expected from all sources
+  double unique_share = 1;      ///< distinct rows per entry, 0..1
+  double once_share = 0;        ///< rows that only one entry names, per entry, 0..1
+  std::int64_t outputs = 0;     ///< most output rows of one source
+  bool one_source = false;      ///< all entries come from one feature of one replica
+  bool rows_alone = true;       ///< a row steps once, by the sum of its gradients, if it is named
+  bool fused = true;            ///< the rule has a form that is fused with the sum
 };
 
 /// How a table's update is cut.
 struct UpdateCut {
   std::int32_t buckets = 1;
-  /// Rows that only one entry names are set apart from buckets, by at most so many ranges of
-  /// neighbours: see OnceRows. 0: they are not.
+  /// The most ranges of neighbours by which rows that only one entry names are set apart from
+  /// buckets: see OnceRows. 0: they are not set apart.
   std::int32_t once_ranges = 0;
   bool operator==(const UpdateCut&) const = default;
 };
@@ -51,8 +52,8 @@ std::int64_t updated_bytes(const RowBlock& rows);
 
 /// Chooses the number of buckets of each table's update, so that a bucket's rows and slots fill a
 /// quarter of a worker's level 2 cache, its entries are grouped in that cache and workers end
-/// together, and whether rows named once are set apart. bucket_bytes: replaces that size unless 0.
-/// `cuts` is overwritten; no memory is taken if its capacity suffices.
+/// together, and whether and by how many ranges rows named once are set apart. bucket_bytes:
+/// replaces that size unless 0. `cuts` is overwritten; no memory is taken if its capacity suffices.
 void choose_buckets(std::span<const ExpectedUpdate> tables, std::int32_t workers,
                     std::int64_t bucket_bytes, SimdLevel level, std::vector<UpdateCut>& cuts);
 

@@ -135,17 +135,48 @@ TEST(ChooseBuckets, SetWideRecordsApartWhereGradientsAreReadAgain) {
             (std::vector<bool>{fetches_through_level2(), true, true, true}));
 }
 
-TEST(ChooseBuckets, SetNarrowRowsOfLargeTablesApartByRanges) {
-  ExpectedUpdate narrow = large_table(1 << 16);
-  narrow.once_share = 1, narrow.row_bytes = 128, narrow.rows = 1 << 22;
-  ExpectedUpdate small = narrow, wide = narrow, rounded = narrow;
-  small.rows = 1 << 20, wide.row_bytes = 512, rounded.rounds = true;
+/// Returns by how many ranges rows named once of each table are set apart.
+std::vector<std::int32_t> ranges_of(std::vector<ExpectedUpdate> tables) {
   std::vector<UpdateCut> cuts;
-  choose_buckets(std::vector{narrow, small, wide, rounded}, 2, 0, SimdLevel::kAvx512, cuts);
+  choose_buckets(tables, 2, 0, SimdLevel::kAvx512, cuts);
   std::vector<std::int32_t> ranges;
   for (const UpdateCut& cut : cuts) ranges.push_back(cut.once_ranges);
-  EXPECT_EQ(ranges, fetches_through_level2() ? (std::vector<std::int32_t>{16, 1, 1, 1})
-                                             : (std::vector<std::int32_t>{1, 1, 1, 1}));
+  return ranges;
+}
+
+TEST(ChooseBuckets, SetNarrowRowsOfLargeTablesApartByRanges) {
+  const std::int32_t many = fetches_through_level2() ? 16 : 1;
+  const ExpectedUpdate narrow = {.rows = 1 << 24,
+                                 .dim = 32,
+                                 .row_bytes = 384,
+                                 .host_bytes = 384 << 20,
+                                 .entries = 1 << 16,
+                                 .once_share = 1,
+                                 .outputs = 1024};
+  ExpectedUpdate small = narrow, wide = narrow, rounded = narrow, few_samples = narrow;
+  small.host_bytes -= 1, wide.row_bytes = 385, rounded.rounds = true, few_samples.outputs = 1023;
+  EXPECT_EQ(ranges_of({narrow, small, wide, rounded, few_samples}),
+            (std::vector<std::int32_t>{many, 1, 1, 1, 1}));
+}
+
+TEST(ChooseBuckets, SetRowsApartByRangesThoughTheirGradientsAreReadAgainIfTheTableIsVeryLarge) {
+  const std::int32_t many = fetches_through_level2() ? 16 : 1;
+  const ExpectedUpdate large = {.rows = 1 << 24,
+                                .dim = 33,
+                                .row_bytes = 256,
+                                .host_bytes = std::int64_t{2} << 30,
+                                .entries = 1 << 16,
+                                .once_share = 1,
+                                .outputs = 1 << 12,
+                                .one_source = true};
+  ExpectedUpdate smaller = large, one_each = large, many_gradients = large, sources = large;
+  smaller.host_bytes -= 1;
+  one_each.host_bytes = 384 << 20, one_each.outputs = one_each.entries;
+  many_gradients.outputs = 2 * 4 * quarter_of_level2_cache() / (33 * 4) + 1;
+  many_gradients.entries = 2 * many_gradients.outputs;
+  sources.one_source = false;
+  EXPECT_EQ(ranges_of({large, smaller, one_each, many_gradients, sources}),
+            (std::vector<std::int32_t>{many, 1, many, 1, 1}));
 }
 
 TEST(ChooseBuckets, HoldTheRowsThatAreNotSetApart) {

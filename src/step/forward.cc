@@ -67,7 +67,8 @@ class BucketNumbers {
   std::uint16_t computed_[kComputed];
 };
 
-/// The next places of entries in a table's lists, one for each bucket and one for rows named once.
+/// The next places of entries in a table's lists, one for each bucket and each range of rows named
+/// once.
 class ManyCursors {
  public:
   explicit ManyCursors(std::uint32_t* cursor) : cursor_(cursor) {}

@@ -129,12 +129,29 @@ TEST_F(TwoHosts, SendTheOwnersTheGradientsOfTheirRows) {
 
 TEST_F(TwoHosts, SetApartRowsThatOneReplicaOfOneHostNames) {
   for (const auto& tiny : steps)
-    tiny->table().once = RowRanges::of_rows(tiny->table().rows.rows, 2);
+    tiny->table().once_ranges = RowRanges::of_rows(tiny->table().rows.rows, 2);
   on_both(step);
   EXPECT_EQ(steps[0]->table().plan.once, 2);  // rows 0 and 1
   EXPECT_EQ(steps[1]->table().plan.once, 1);  // row 3
   EXPECT_EQ(steps[0]->rows(), (Floats{-1, 0, 7, 8}));
   EXPECT_EQ(steps[1]->rows(), (Floats{13, 14, 28, 29}));
+}
+
+TEST_F(TwoHosts, ListRowsThatAreSetApartByRange) {
+  steps.clear();
+  for (std::int32_t host = 0; host < 2; ++host)
+    steps.push_back(std::make_unique<TinyStep>(8, 1, 2, host));  // host 0 owns rows 0 to 3
+  steps[0]->add({{3, 0, 5}, {6}}, {1, 1, 1, 1}, false, 0);
+  steps[1]->add({{2, 1, 6}}, {1, 1}, false, 1);
+  for (const auto& tiny : steps) tiny->table().once_ranges = RowRanges::of_rows(4, 2);
+  on_both(step);
+  const UpdatePlan& plan = steps[0]->table().plan;
+  EXPECT_EQ(plan.lists(), 3);
+  ASSERT_EQ(plan.once, 4);
+  std::vector<std::uint32_t> rows;
+  for (std::int64_t i = plan.bucket.back(); i < plan.entries(); ++i)
+    rows.push_back(static_cast<const UpdateEntry<std::uint32_t>*>(plan.entry)[i].row);
+  EXPECT_EQ(rows, (std::vector<std::uint32_t>{0, 1, 3, 2})) << "by range, then replica";
 }
 
 TEST_F(TwoHosts, SendEveryEntrysGradientWithoutAccumulation) {

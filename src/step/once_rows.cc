@@ -41,7 +41,7 @@ void OnceRows::list(HostStep& step, std::int64_t workers) {
   parts_.clear();
   std::int64_t all_entries = 0, all_tiles = 0;
   for (const TableRun& table : step.tables) {
-    if (table.once) all_entries += table.entries();
+    if (table.once_ranges) all_entries += table.entries();
     for (const FeatureRun& feature : table.features) all_tiles += feature.plan->tiles();
   }
   // Room for every table, so that a step in which another table is searched takes no memory. Parts
@@ -50,13 +50,13 @@ void OnceRows::list(HostStep& step, std::int64_t workers) {
   tiles_.reserve(all_tiles);
   parts_.reserve(workers + 2 * step.tables.size());
   for (const TableRun& table : step.tables) {
-    if (!table.once) continue;
+    if (!table.once_ranges) continue;
     Search& search = searches_.emplace_back(Search{.table = &table, .entries = table.entries()});
     search.first_tile = std::ssize(tiles_);
     std::int64_t before = 0;
     for (const FeatureRun& feature : table.features) {
       LookupPlan& plan = *feature.plan;
-      plan.counts_stride = counts_stride_of(table.buckets + table.once.count);
+      plan.counts_stride = counts_stride_of(table.buckets + table.once_ranges.count);
       plan.counts = step.memory.take<std::uint32_t>(plan.tiles() * plan.counts_stride);
       plan.bucket = step.memory.take<std::uint16_t>(plan.row.size);
       for (std::int64_t tile = 0; tile < plan.tiles(); ++tile) {
@@ -152,7 +152,7 @@ void OnceRows::combine(const Part& part) const noexcept {
 void OnceRows::set_apart(const Part& part) const noexcept {
   const Search& search = *part.search;
   const auto buckets = static_cast<std::uint32_t>(search.table->buckets);
-  const RowRanges ranges = search.table->once;
+  const RowRanges ranges = search.table->once_ranges;
   const OnceFilter filter = {search.filters.data(), search.bits};
   const std::int64_t first = search.tiles * part.part / search.parts,
                      last = search.tiles * (part.part + 1) / search.parts;

@@ -13,10 +13,10 @@
 namespace embertable {
 
 /// Finds the entries of rows that no other entry of their table names, whatever feature or replica
-/// it is of, where a step sets them apart (TableRun::once). Their rows need no grouping and no sum,
-/// so they are updated range by range of rows, in the order of the output rows, whose gradients are
-/// then read one after the other. Most of them are found, but not those that share a slot of a
-/// filter with another row.
+/// it is of, where a step sets them apart (TableRun::once_ranges). Their rows need no grouping and
+/// no sum, so they are updated range by range of rows, in the order of the output rows, whose
+/// gradients are then read one after the other. Most of them are found, but not those that share a
+/// slot of a filter with another row.
 ///
 /// A table whose entries are no more than a worker's share is searched by one worker. The entries
 /// of others are cut into parts, but bucket numbers are written by whole tiles. Up to

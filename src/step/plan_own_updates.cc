@@ -152,7 +152,9 @@ PlannedUpdate plan_own_update(TableRun& table, std::span<const SentGradients> se
     }
   }
   UpdatePlan& update = table.plan;
-  update = {.wide = table.wide, .bucket = memory.take<std::int64_t>(table.buckets + 1)};
+  update = {.wide = table.wide,
+            .bucket = memory.take<std::int64_t>(table.buckets + 1),
+            .ranges = table.once_ranges.count};
   update.piece = pieces;
   table.gradients = {.piece = pieces.data()};
   const std::int64_t room = entries + 1;  // one for those of received rows
@@ -161,9 +163,10 @@ PlannedUpdate plan_own_update(TableRun& table, std::span<const SentGradients> se
   else
     update.entry = memory.take<UpdateEntry<std::uint32_t>>(room).data();
   if (gain) update.gain = memory.take<float>(room).data();
-  Places places = {
-      .buckets = static_cast<std::uint32_t>(table.buckets), .ranges = table.once, .once = {}};
-  if (table.once) {
+  Places places = {.buckets = static_cast<std::uint32_t>(table.buckets),
+                   .ranges = table.once_ranges,
+                   .once = {}};
+  if (table.once_ranges) {
     places.once.bits = once_slot_bits(entries);
     places.once.word = memory.take_zeros<std::uint64_t>(places.once.words()).data();
   }

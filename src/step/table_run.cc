@@ -19,7 +19,7 @@ namespace {
 /// entries. Requires: plan.bucket ends with their number.
 std::int64_t counts_to_cursors(TableRun& table) {
   std::int64_t at = 0;
-  for (std::int32_t b = 0; b < table.buckets + table.once.count; ++b) {
+  for (std::int32_t b = 0; b < table.buckets + table.once_ranges.count; ++b) {
     if (b <= table.buckets) table.plan.bucket[b] = at;
     for (const FeatureRun& feature : table.features) {
       for (std::int64_t tile = 0; tile < feature.plan->tiles(); ++tile) {
@@ -184,18 +184,19 @@ void plan_updates(HostStep& step) {
     check_update_size(table, step.replicas_per_host);
     const std::int64_t entries = table.entries();
     UpdatePlan& update = table.plan;
-    update = {.wide = table.wide, .bucket = step.memory.take<std::int64_t>(table.buckets + 1)};
-    update.ranges = table.once.count;
+    update = {.wide = table.wide,
+              .bucket = step.memory.take<std::int64_t>(table.buckets + 1),
+              .ranges = table.once_ranges.count};
     update.bucket.front() = 0;
     update.bucket.back() = entries;
-    if (table.buckets > 1 || table.once) {
+    if (table.buckets > 1 || table.once_ranges) {
       const std::int64_t placed = counts_to_cursors(table);
       EMBERTABLE_ASSERT(placed == entries);
     }
 
     const bool gain = std::ranges::any_of(
         table.features, [](const FeatureRun& feature) { return feature.plan->has_gain(); });
-    if (table.buckets == 1 && !table.once && table.features.size() == 1 && !gain &&
+    if (table.buckets == 1 && !table.once_ranges && table.features.size() == 1 && !gain &&
         table.features.front().plan->split.empty()) {
       update.direct = table.features.front().plan;
       continue;

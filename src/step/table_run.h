@@ -63,7 +63,7 @@ struct TableRun : StepTable {
   std::int32_t buckets = 1;  ///< buckets of the update
   /// Ranges of the host's rows by which those that only one entry names are set apart; none: they
   /// are not.
-  RowRanges once;
+  RowRanges once_ranges;
   bool reads_to_level2 = false;      ///< see reads_through_level2
   std::vector<FeatureRun> features;  ///< canonical order: replica, feature
   TableRoute route;
