@@ -9,6 +9,7 @@
 
 #include "apps/cli/best_epoch.h"
 #include "apps/cli/commands.h"
+#include "apps/jobs/run/best_epoch.h"
 
 namespace embertable::tools {
 namespace {
@@ -21,6 +22,10 @@ struct DigestArguments {
 void run(const DigestArguments& arguments) {
   const std::vector<std::string> skipped = say_skipped(arguments.path);
   const std::string digest = jobs::saved_digest(arguments.path);
+  if (const auto best = jobs::best_of_run(arguments.path)) {
+    fmt::print(stderr, "the digest is of the latest step; that of epoch {}, the best, is in {}\n",
+               best->epoch, best->run.string());
+  }
   const nlohmann::ordered_json json = {{"digest", digest}, {"skipped", skipped}};
   fmt::print("{}\n", arguments.json
                          ? json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)

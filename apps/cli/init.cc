@@ -13,6 +13,7 @@
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,6 +25,7 @@
 #include "apps/convert/printable.h"
 #include "apps/jobs/data/seen_file.h"
 #include "base/did_you_mean.h"
+#include "checkpoint/new_file.h"
 #include "embertable/errors.h"
 
 namespace embertable::tools {
@@ -48,10 +50,25 @@ std::string lower(std::string_view text) {
 }
 
 /// True if a column's name contains one of these words.
-bool is_called(const SeenColumn& column, std::initializer_list<std::string_view> words) {
+bool is_called(const SeenColumn& column, std::span<const std::string_view> words) {
   const std::string name = lower(column.name);
   return std::any_of(words.begin(), words.end(),
                      [&](std::string_view word) { return name.find(word) != std::string::npos; });
+}
+
+// Words in the names of columns, by what they may mean.
+constexpr std::array<std::string_view, 2> kTexts = {"name", "title"}, kTimes = {"time", "date"};
+constexpr std::array<std::string_view, 7> kLabels = {"rating", "stars",     "label", "click",
+                                                     "target", "converted", "bought"};
+constexpr std::array<std::string_view, 11> kUsers = {"user",     "customer", "client", "member",
+                                                     "visitor",  "session",  "viewer", "reader",
+                                                     "listener", "buyer",    "account"};
+constexpr std::array<std::string_view, 13> kItems = {
+    "item",  "movie", "film", "book",  "product", "article", "song",
+    "track", "video", "sku",  "stock", "isbn",    "asin"};
+
+bool is_called_an_item(const SeenColumn& column) {
+  return is_called(column, kItems) && !is_called(column, kTexts);
 }
 
 /// True if the numbers of a column are names of something, by the column's own name.
@@ -59,7 +76,8 @@ bool is_called_a_key(const SeenColumn& column) {
   const std::string name = lower(column.name);
   for (const std::string_view end : {"id", "nbr", "code", "key", "zip"})
     if (name.ends_with(end)) return true;
-  return false;
+  const auto ends = [&](std::string_view word) { return name.ends_with(word); };
+  return std::ranges::any_of(kUsers, ends) || std::ranges::any_of(kItems, ends);
 }
 
 /// Returns a text as TOML has it. Throws ValueError unless it is UTF-8.
@@ -256,21 +274,14 @@ class Draft {
   }
 
   void choose() {
-    user_ = role("--user", arguments_.user, [](const SeenColumn& one) {
-      return is_called(one, {"user", "customer", "client", "member", "visitor", "session", "viewer",
-                             "reader", "listener", "buyer", "account"});
-    });
-    item_ = role("--item", arguments_.item, [](const SeenColumn& one) {
-      return is_called(one, {"item", "movie", "film", "book", "product", "article", "song", "track",
-                             "video", "sku", "stock", "isbn", "asin"}) &&
-             !is_called(one, {"name", "title"});
-    });
+    user_ = role("--user", arguments_.user,
+                 [](const SeenColumn& one) { return is_called(one, kUsers); });
+    item_ = role("--item", arguments_.item, is_called_an_item);
     time_ = role("--time", arguments_.time, [](const SeenColumn& one) {
-      return one.are_times() || (one.are_integers() && is_called(one, {"time", "date"}));
+      return one.are_times() || (one.are_integers() && is_called(one, kTimes));
     });
-    label_ = role("--label", arguments_.label, [](const SeenColumn& one) {
-      return is_called(one, {"rating", "stars", "label", "click", "target", "converted", "bought"});
-    });
+    label_ = role("--label", arguments_.label,
+                  [](const SeenColumn& one) { return is_called(one, kLabels); });
     if (label_.empty() && (user_.empty() || item_.empty())) label_ = label_at_an_end();
     if (user_.empty() && !item_.empty()) user_ = only_other_key();
     if (item_.empty() && !user_.empty()) item_ = only_other_key();
@@ -338,6 +349,11 @@ class Draft {
       if (labels.integers + labels.decimals == 0)
         throw ValueError(fmt::format("--label must be a column of numbers, got '{}': {}", label_,
                                      described(labels)));
+      if (labels.lowest == labels.highest)
+        throw ValueError(
+            fmt::format("the labels of '{}' must differ, got {} in all records that "
+                        "were seen",
+                        label_, number(labels.lowest)));
       lines_ += fmt::format("range = [{}, {}]\n", number(labels.lowest), number(labels.highest));
       return;
     }
@@ -490,14 +506,14 @@ void print_seen(const std::string& file, const SeenFile& seen) {
     fmt::print("  {:<22} {}\n", jobs::printable(column.name), described(column));
 }
 
-/// Writes a new file. Throws IoError.
-void write_new(const std::string& path, const std::string& text, bool force) {
-  std::FILE* const file = std::fopen(path.c_str(), force ? "w" : "wx");
-  const bool wrote = file != nullptr && std::fputs(text.c_str(), file) >= 0;
-  const bool closed = file != nullptr && std::fclose(file) == 0;
-  if (wrote && closed) return;
-  throw IoError(fmt::format("'{}': cannot write: {}{}", path, std::strerror(errno),
-                            errno == EEXIST ? "; --force replaces it" : ""));
+/// Writes a whole file or none. Throws IoError.
+void write_new(const std::filesystem::path& path, const std::string& text, bool force) {
+  std::error_code none;
+  if (!force && std::filesystem::exists(std::filesystem::symlink_status(path, none)))
+    throw IoError(fmt::format("'{}' exists; --force replaces it", path.string()));
+  checkpoint::NewFile file(checkpoint::local_files(), path);
+  file.write(checkpoint::bytes_of(text));
+  file.commit();
 }
 
 void run(const InitArguments& arguments) {
@@ -512,7 +528,7 @@ void run(const InitArguments& arguments) {
     while (out.has_extension()) out.replace_extension();
     out += ".toml";
   }
-  write_new(out.string(), text, arguments.force);
+  write_new(out, text, arguments.force);
   const auto folder = [](const std::filesystem::path& path) {
     return path.has_parent_path() ? path.parent_path() : std::filesystem::path(".");
   };

@@ -56,7 +56,10 @@ bool is_number(const std::string& key) {
 void print_text(const jobs::SavedTableRows& table, std::int64_t row,
                 const std::vector<jobs::Neighbor>& neighbors) {
   const auto key = [&](std::int64_t of) {
-    return table.any() ? jobs::printable(table.key(of)) : std::to_string(of);
+    if (!table.any()) return std::to_string(of);
+    const std::string text = jobs::printable(table.key(of));
+    return text.empty() ? fmt::format("row {}", of)
+                        : text;  // hashed and rare keys have no row alone
   };
   const auto name = [&](std::int64_t of) { return jobs::printable(table.display_name(of)); };
   std::size_t width = key(row).size();

@@ -54,7 +54,9 @@ void TextReport::started(const StartReport& start) {
   print_left_out(start.left_out);
   for (const StartReport::Ids& ids : start.ids) {
     first_keys_[ids.name] = ids.first;
-    if (ids.keys == 0 && ids.rows > 0) {
+    if (ids.keys == 0 && ids.rows == 1) {
+      fmt::print("  {:<22} no key has a row alone: all share one", ids.name);
+    } else if (ids.keys == 0 && ids.rows > 0) {
       fmt::print("  {:<22} hashed into {} rows", ids.name, ids.rows);
     } else {
       fmt::print("  {:<22} {:>9} keys", ids.name, ids.keys);

@@ -82,8 +82,10 @@ void add_verify(CLI::App& app, Invocation& invocation) {
   CLI::App* command = app.add_subcommand(
       "verify", "Read a checkpoint whole and check every checksum; exit code 1 if one fails");
   command
-      ->add_option("DIR", arguments->path,
-                   "directory of a run, whose highest step is read, or of a step")
+      ->add_option(
+          "DIR", arguments->path,
+          "directory of a run, whose highest step is read, and that of its best epoch if it "
+          "has schedule.patience; or of a step")
       ->required();
   command->add_flag("--all", arguments->all, "check every step of the run");
   command->add_flag("--json", arguments->json, "print one JSON object");

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "base/bytes.h"
+#include "base/interruption.h"
 #include "checkpoint/new_file.h"
 #include "embertable/errors.h"
 #include "embertable/variables/tensor.h"
@@ -129,6 +130,7 @@ void write_npy(checkpoint::FileSystem& files, const fs::path& path,
   const std::int64_t at_once = width > 0 ? std::max<std::int64_t>(1, kFloatsAtOnce / width) : 1;
   std::vector<float> chunk(std::min(at_once, count) * width);
   for (std::int64_t first = 0; first < count && width > 0; first += at_once) {
+    Interruption::ask();
     const auto piece = std::span(chunk).first(std::min(at_once, count - first) * width);
     rows(first, piece);
     file.write(std::as_bytes(piece));

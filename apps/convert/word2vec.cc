@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "base/interruption.h"
 #include "checkpoint/new_file.h"
 #include "embertable/errors.h"
 
@@ -67,6 +68,7 @@ void write_word2vec(const std::filesystem::path& path, Word2vecForm form, std::i
   std::vector<float> chunk(static_cast<std::size_t>(std::min(kRowsAtOnce, rows)) * width);
   std::string bytes = fmt::format("{} {}\n", rows, dim);
   for (std::int64_t first = 0; first < rows; first += kRowsAtOnce) {
+    Interruption::ask();
     const auto count = static_cast<std::size_t>(std::min(kRowsAtOnce, rows - first));
     read(first, std::span(chunk).first(count * width));
     for (std::size_t i = 0; i < count; ++i) {

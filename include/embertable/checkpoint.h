@@ -161,7 +161,7 @@ EMBERTABLE_API SavedState read_saved_state(const std::filesystem::path& path);
 /// whatever the files and sharding. Every NaN counts as the same value.
 EMBERTABLE_API std::string digest_checkpoint(const std::filesystem::path& path);
 
-/// Reads every byte and checks every checksum.
+/// Reads every byte and checks every checksum: of a run those of its highest step, however damaged.
 EMBERTABLE_API void verify_checkpoint(const std::filesystem::path& path);
 
 }  // namespace embertable

@@ -486,6 +486,12 @@ class EMBERTABLE_API Embedding {
   /// StateError if not built, or if the others do not come by the exchange's deadline.
   void abandon_step(std::string_view reason);
 
+  /// Drops the batches of steps that some replica of this process has enqueued none for, as one
+  /// leaves behind that fails alone: the others would be a batch ahead of it from then on. Returns
+  /// how many batches of a replica, or of its cores. Other processes are not told. Throws
+  /// StateError if plain, or while another thread enqueues.
+  std::int64_t drop_unmatched_batches();
+
   /// Returns a copy of the sums of the last step's gradients, row by row, over all replicas and
   /// hosts, for a table whose rule is "none". A process that is one of several hosts gets those of
   /// the rows that it stores. Flushes a pending update. Throws StateError if not built, KeyError

@@ -339,6 +339,36 @@ gradient_policy "error" DataError for infinite and NaN gradients. Nothing has ch
 >>> embedding.step
 1)");
   type.def(
+      "drop_unmatched_batches",
+      [](Engine& self) {
+        return self.run([](Embedding& embedding) { return embedding.drop_unmatched_batches(); });
+      },
+      R"(Drops the batches of steps that some replica of this process has enqueued none for, as one leaves behind
+that fails alone: the others would be a batch ahead of it from then on. Gives how many batches. Other processes
+are not told. Raises RuntimeError if the engine is plain, and while another thread enqueues.
+
+>>> table = embertable.TableConfig(8, 4, name="films")
+>>> strategy = embertable.EngineStrategy(replicas_per_host=2, threads=1)
+>>> embedding = embertable.Embedding(embertable.FeatureConfig(table), embertable.SGD(0.1), strategy)
+>>> embedding.replica(0).enqueue(np.array([1, 2]))
+>>> embedding.drop_unmatched_batches()
+1)");
+  type.def(
+      "abandon_step",
+      [](Engine& self, nb::handle reason) {
+        const std::string why = utf8(reason, "abandon_step: reason");
+        self.run([&](Embedding& embedding) { embedding.abandon_step(why); });
+      },
+      nb::arg("reason").none(),
+      R"(Tells the other processes, in the call that they make together now or next, that this one cannot take part
+in it: theirs raises RuntimeError naming this host and the reason. Nothing changes on any host, and all can go on.
+Does nothing if this process is all hosts. Raises TypeError, and RuntimeError unless built.
+
+>>> table = embertable.TableConfig(8, 4, name="films")
+>>> embedding = embertable.Embedding(embertable.FeatureConfig(table), embertable.SGD(0.1), embertable.EngineStrategy(threads=1))
+>>> embedding.build(np.array([1, 2]))
+>>> embedding.abandon_step("the reader has no more batches"))");
+  type.def(
       "look_up", look_up, nb::arg("features").none(), nb::arg("weights") = nb::none(),
       nb::arg("training").none() = true, nb::kw_only(), nb::arg("outputs") = nb::none(),
       nb::arg("out") = nb::none(),

@@ -88,6 +88,10 @@ std::string digest_checkpoint(const std::filesystem::path& path) {
   return checkpoint::digest(Reader(local_files(), path));
 }
 
-void verify_checkpoint(const std::filesystem::path& path) { Reader(local_files(), path).verify(); }
+void verify_checkpoint(const std::filesystem::path& path) {
+  Reader reader(local_files(), path);
+  if (!reader.skipped().empty()) throw DataLoss(reader.skipped().front());
+  reader.verify();
+}
 
 }  // namespace embertable

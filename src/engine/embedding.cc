@@ -180,6 +180,12 @@ void Embedding::abandon_step(std::string_view reason) {
   engine_->setup.group->abandon(reason);
 }
 
+std::int64_t Embedding::drop_unmatched_batches() {
+  engine_->setup.require_accelerated("drop_unmatched_batches");
+  engine_->setup.require_same_process("drop_unmatched_batches");
+  return engine_->schedule.drop_unmatched();
+}
+
 LookupToken::LookupToken(LookupToken&& other) noexcept
     : engine_(std::exchange(other.engine_, nullptr)), step_(std::exchange(other.step_, nullptr)) {}
 

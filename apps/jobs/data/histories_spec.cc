@@ -85,6 +85,11 @@ HistoriesSplit read_split(TomlSection section, const std::vector<std::string>& r
   split.last = section.choice("rule", rules, pairs ? rules.front() : "last") == "last";
   if (split.last && !data.test_files.empty())
     section.refuse("rule", "must be \"pairs\" where data.test_file is given, got \"last\"");
+  if (!integers && !data.test_files.empty())
+    section.refuse(
+        "rule",
+        "must be \"pairs\" where data.test_file is given, for which the keys of users and "
+        "items must be integers, got strings");
   if (!split.last && !integers)
     section.refuse("rule",
                    "must be \"last\" where the keys of users or items are strings, got \"pairs\"");

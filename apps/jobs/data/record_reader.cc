@@ -69,6 +69,22 @@ RecordReader::RecordReader(const RecordsSpec& records, std::int64_t skip_bad, Da
   seen_.resize(records.data.positive.size() + records.data.negative.size());
 }
 
+/// Refuses a label that the model would see: it would predict what it is told.
+void RecordReader::check_label(const CsvReader& reader, const std::string& path) const {
+  const auto check = [&](std::size_t place, const std::string& key) {
+    if (!reader.is_same(place, 0)) return;
+    throw ValueError(fmt::format("'{}': {} must not have the label's column '{}', got \"{}\"", path,
+                                 key, records_.data.label, columns_[place]));
+  };
+  std::size_t place = 1;
+  for (std::size_t i = 0; i < ids_; ++i) {
+    const IdsSpec& ids = records_.ids[i];
+    for (std::size_t c = 0; c < ids.columns.size(); ++c, ++place)
+      check(place, fmt::format("ids.{}.{}", ids.name, ids.rules.by_column ? "columns" : "column"));
+  }
+  for (place = numbers_; place < time_; ++place) check(place, "data.numbers");
+}
+
 void RecordReader::make_keys(const CsvReader& reader) {
   std::size_t place = 1;
   for (std::size_t i = 0; i < ids_; ++i) {
@@ -91,6 +107,7 @@ void RecordReader::read(const std::vector<std::string>& paths, bool tests) {
   CsvReader reader(paths, records_.data.file.format, columns_, skip_bad_ - data_.left_out.total());
   if (keys_.empty()) {
     check_ranges(records_, reader.header(), paths.front());
+    check_label(reader, paths.front());
     make_keys(reader);
   }
   while (reader.next()) {

@@ -33,6 +33,7 @@ class RecordReader {
   void push(const CsvReader& reader, bool tests);
   bool counts(const CsvReader& reader) const;
   float label(const CsvReader& reader);
+  void check_label(const CsvReader& reader, const std::string& path) const;
   void check_label_texts() const;
   void count_empty(const CsvReader& reader);
   Part part(const CsvReader& reader, bool tests) const;

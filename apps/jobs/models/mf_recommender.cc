@@ -76,7 +76,8 @@ MfRecommender::MfRecommender(const SavedParts& saved, const MfSpec& spec, const 
 void MfRecommender::make_items(const SavedParts& saved) {
   if (num_items_ == 0) {
     throw ValueError(fmt::format(
-        "ids.{} must have keys for its items to be ranked: hashed ones have none", item_ids_.name));
+        "ids.{} must have keys for its items to be ranked: hashed and rare ones have none",
+        item_ids_.name));
   }
   if (const std::string side = spec_.side_of_others(saved.job); !side.empty()) {
     throw ValueError(

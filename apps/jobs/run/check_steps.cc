@@ -8,6 +8,7 @@
 #include <set>
 #include <utility>
 
+#include "apps/jobs/run/best_epoch.h"
 #include "base/byte_watch.h"
 #include "checkpoint/block_file.h"
 #include "checkpoint/manifest.h"
@@ -94,6 +95,11 @@ std::optional<CheckedStep> check_step(FileSystem& files, const fs::path& directo
   }
 }
 
+bool holds_steps(FileSystem& files, const fs::path& run) {
+  const auto found = files.stat(run);
+  return found && found->directory && !checkpoint::list_steps(files, run).empty();
+}
+
 }  // namespace
 
 std::int64_t CheckedStep::num_damaged() const noexcept {
@@ -121,6 +127,9 @@ std::vector<CheckedStep> check_steps(const fs::path& path, bool all) {
     for (const std::int64_t step : steps)
       if (auto one = check_step(files, path / checkpoint::step_name(step)))
         checked.push_back(*std::move(one));
+  }
+  if (const fs::path best = path / BestEpoch::kFolder; holds_steps(files, best)) {
+    for (CheckedStep& step : check_steps(best, all)) checked.push_back(std::move(step));
   }
   return checked;
 }

@@ -23,7 +23,8 @@ struct CheckedStep {
 
 /// Reads every byte of a checkpoint and checks every checksum. `path` is the directory of a step,
 /// or of a run, of which it checks the highest step, however damaged, or, with `all`, every step,
-/// rising. Throws IoError if there is no step, or one of a newer format.
+/// rising; then likewise of the best epoch, if the run keeps one. Throws IoError if there is no
+/// step, or one of a newer format.
 std::vector<CheckedStep> check_steps(const std::filesystem::path& path, bool all);
 
 }  // namespace embertable::jobs

@@ -24,6 +24,9 @@ namespace fs = std::filesystem;
 /// Columns of a row: the epoch, the samples, and the rate, which the row of the test part lacks.
 constexpr std::size_t kEpoch = 0, kSamples = 2, kRate = 4;
 
+/// What the first line begins with: the columns before the training measure.
+constexpr std::string_view kColumns = "epoch,step,samples,seconds,learning_rate,";
+
 /// The first column with a measure of the measured part.
 constexpr std::size_t kFirstMeasure = 6;
 
@@ -60,6 +63,20 @@ KeptRows rows_until(std::ifstream file, std::int32_t epochs) {
     kept.samples = number_in(line, kSamples).value_or(0);
   }
   return kept;
+}
+
+/// Refuses to overwrite a file that no run wrote, such as the job's data.
+void refuse_other_file(const std::string& path) {
+  std::error_code none;
+  if (!fs::is_regular_file(path, none) || checkpoint::descriptor_named(path)) return;
+  std::string start(kColumns.size(), ' ');
+  std::ifstream file(path, std::ios::binary);
+  file.read(start.data(), static_cast<std::streamsize>(start.size()));
+  if (file.gcount() == 0 || (file && start == kColumns)) return;
+  throw ValueError(fmt::format(
+      "'{}' must be a new file, an empty one or one that a run wrote, got one that does not begin "
+      "with \"{}\"",
+      path, kColumns));
 }
 
 /// Returns the columns with measures that the first line of a text names.
@@ -105,6 +122,7 @@ void MetricsCsv::started(const StartReport& start) {
     replaced.write(checkpoint::bytes_of(kept));
     replaced.commit();
   }
+  if (!goes_on) refuse_other_file(path_);
   has_header_ = !kept.empty();
   file_.open(path_, std::ios::binary | (goes_on ? std::ios::app : std::ios::trunc));
   write("");
@@ -146,7 +164,7 @@ void MetricsCsv::write(const std::string& text) {
 }
 
 std::string MetricsCsv::header(const std::string& training) const {
-  std::string text = "epoch,step,samples,seconds,learning_rate,training_" + training;
+  std::string text = fmt::format("{}training_{}", kColumns, training);
   for (const std::string& metric : metrics_) text += "," + part_ + "_" + metric;
   return text + "\n";
 }

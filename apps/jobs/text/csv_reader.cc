@@ -20,8 +20,11 @@ constexpr std::int64_t kReadBytes = 1 << 18;
 constexpr std::int64_t kMostReadBytes = 1 << 20;
 constexpr std::size_t kMaxNamedColumns = 1 << 14;
 
+/// Returns the start of a text for a message, which would end at a NUL.
 std::string shown(std::string_view text) {
-  return std::string(text.substr(0, kShownBytes)) + (text.size() > kShownBytes ? "..." : "");
+  std::string start;
+  for (const char c : text.substr(0, kShownBytes)) c == '\0' ? start += "\\0" : start += c;
+  return start + (text.size() > kShownBytes ? "..." : "");
 }
 
 bool is_blank(char c) noexcept { return c == ' ' || c == '\t'; }
@@ -161,6 +164,13 @@ void CsvReader::find_columns(std::span<const std::string> columns, std::size_t o
       has_copies_ = true;
     }
   }
+}
+
+bool CsvReader::is_same(std::size_t i, std::size_t j) const noexcept {
+  const auto first = [&](std::size_t place) {
+    return copies_[place] >= 0 ? static_cast<std::size_t>(copies_[place]) : place;
+  };
+  return first(i) == first(j);
 }
 
 /// Reads more bytes after those at rest_, which are kept.

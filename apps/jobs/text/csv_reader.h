@@ -64,6 +64,9 @@ class CsvReader {
   /// number.
   const std::string& name(std::size_t i) const noexcept { return names_[i]; }
 
+  /// True if `i` and `j` of `columns` are the same column, however they are spelled.
+  bool is_same(std::size_t i, std::size_t j) const noexcept;
+
   /// Throw BrokenRecord for a field that is not such a number.
   std::int64_t integer(std::size_t i) const;
   double number(std::size_t i) const;

@@ -14,6 +14,7 @@ import random
 import re
 import secrets
 import shutil
+import warnings
 from collections.abc import Iterator, Mapping, Sequence, Sized
 from typing import Any
 
@@ -106,8 +107,12 @@ def load(module: torch.nn.Module, engine: TableModule | Sequence[TableModule] | 
     def check() -> tuple[list[TableState], pathlib.Path, int, dict[str, Any], list[pathlib.Path]]:
         _require_parts("load", optimizer, scheduler, scaler, "state_dict", "load_state_dict")
         tables = _tables_of("load", module, engine)
-        path = pathlib.Path(find_checkpoint(path_of("load", "directory", directory)))
+        given = pathlib.Path(path_of("load", "directory", directory))
+        path = pathlib.Path(find_checkpoint(given))
         saved = read_saved_state(path)
+        newer = sorted(step.name for step in given.glob("step_*") if step.name > path.name)
+        if path != given and newer:
+            warnings.warn(f"load: '{given}/{newer[-1]}' cannot be opened; '{path}' is loaded", stacklevel=4)
         state = _read(path, saved.caller.blobs.get(_BLOB))
         if len(state["others"]) != len(tables) - 1:
             raise ValueError(f"'{path}' has tables of {len(state['others']) + 1} modules, the model has {len(tables)}")

@@ -69,7 +69,7 @@ class Rates:
 class TableOptimizer:
     """What applies gradients to the tables of one module: the rate, and the moment.
 
-    By default every backward is a step of the tables. After `step_with(optimizer)` gradients wait for that optimizer.
+    By default every lookup is a step of the tables, at its backward. After `step_with(optimizer)` gradients wait for that optimizer.
     """
 
     def __init__(self, rates: Rates, steps: Steps, processes: int, settle: Callable[[], None]) -> None:

@@ -27,6 +27,7 @@ class ReplicaContext:
     def __init__(self, strategy: "TPUStrategy", local_replica: int) -> None:
         self.strategy = strategy
         self.local_replica = local_replica
+        self.fed: set[Any] = set()  # the embeddings that this replica has used
 
     @property
     def replica_id_in_sync_group(self) -> int:
@@ -38,6 +39,12 @@ class ReplicaContext:
 
     def __repr__(self) -> str:
         return f"ReplicaContext(replica {self.replica_id_in_sync_group} of {self.num_replicas_in_sync})"
+
+
+def _drop_unmatched(contexts: Sequence[ReplicaContext]) -> None:
+    """Drops what replicas have enqueued for steps that another one, which failed, has no batch of."""
+    for embedding in set().union(*(context.fed for context in contexts)):
+        embedding.drop_unmatched_batches()
 
 
 class _OfThread(threading.local):
@@ -181,8 +188,8 @@ class TPUStrategy(EngineStrategy):
         `enqueue`, `dequeue` and `apply_gradients` are those of the replica alone.
 
         Returns what fn returns: for several replicas a tree with a PerReplica in the place of each leaf. If fn raises, the
-        error that came first is raised once all replicas have ended; one that waits for the replica that failed ends after
-        the strategy's timeout. Ctrl-C is raised in all replicas, which end at their next line of Python; after ten seconds `run`
+        error that came first is raised once all replicas have ended, and batches that some replica has not enqueued are
+        dropped; one that waits for the replica that failed ends after the strategy's timeout. Ctrl-C is raised in all replicas, which end at their next line of Python; after ten seconds `run`
         does not wait for them any longer. Raises RuntimeError inside of another run.
 
         >>> strategy = tpu.TPUStrategy(replicas_per_host=2, threads=1)
@@ -201,8 +208,9 @@ class TPUStrategy(EngineStrategy):
             return self._call(fn, calls[0], 0)
         return merged(self._on_threads(fn, calls))
 
-    def _call(self, fn: Callable[..., Any], arguments: tuple[tuple[Any, ...], dict[str, Any]], replica: int) -> Any:
-        _here.replica = ReplicaContext(self, replica)
+    def _call(self, fn: Callable[..., Any], arguments: tuple[tuple[Any, ...], dict[str, Any]], replica: int,
+              context: ReplicaContext | None = None) -> Any:
+        _here.replica = context or ReplicaContext(self, replica)
         try:
             with self.scope():
                 return fn(*arguments[0], **arguments[1])
@@ -210,13 +218,14 @@ class TPUStrategy(EngineStrategy):
             _here.replica = None
 
     def _on_threads(self, fn: Callable[..., Any], calls: Sequence[Any]) -> list[Any]:
+        contexts = [ReplicaContext(self, r) for r in range(len(calls))]
         results: list[Any] = [None] * len(calls)
         errors: list[tuple[int, BaseException]] = []  # in the order of time
         ends = [threading.Event() for _ in calls]  # a join that was interrupted takes its thread for one that ended
 
         def work(replica: int) -> None:
             try:
-                results[replica] = self._call(fn, calls[replica], replica)
+                results[replica] = self._call(fn, calls[replica], replica, contexts[replica])
             except BaseException as error:  # noqa: BLE001: it is raised by the thread that called `run`
                 errors.append((replica, error))
             finally:
@@ -231,10 +240,13 @@ class TPUStrategy(EngineStrategy):
                 end.wait()
         except BaseException as error:  # such as that of Ctrl-C: nobody would be left to end the replicas
             _end([(thread, end) for thread, end in zip(threads, ends) if thread.ident is not None], type(error))
+            with contextlib.suppress(RuntimeError):  # a replica has not ended, and enqueues
+                _drop_unmatched(contexts)
             raise
         for thread in threads:
             thread.join()
         if errors:
+            _drop_unmatched(contexts)
             raise errors[0][1]
         return results
 

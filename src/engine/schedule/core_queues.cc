@@ -43,6 +43,19 @@ bool CoreQueues::all_have(std::int64_t number) const {
   return std::ranges::all_of(queues_, [&](const Queue& queue) { return queue.enqueued > number; });
 }
 
+std::int64_t CoreQueues::remove_unmatched(std::vector<Step*>& free) {
+  const auto [least, most] = std::ranges::minmax_element(queues_, {}, &Queue::enqueued);
+  const std::int64_t first = least->enqueued, last = most->enqueued;
+  if (first == last) return 0;
+  // The step after the last may be open: a batch of it was refused.
+  for (std::int64_t number = first; number <= last; ++number)
+    if (Step* const step = std::exchange(at(number), nullptr); step != nullptr)
+      free.push_back(step);
+  std::int64_t batches = 0;
+  for (Queue& queue : queues_) batches += std::exchange(queue.enqueued, first) - first;
+  return batches;
+}
+
 Step* CoreQueues::second() const {
   return all_have(dequeued_ + 1) ? ring_[(dequeued_ + 1) % capacity()] : nullptr;
 }

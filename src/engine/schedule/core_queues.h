@@ -50,6 +50,10 @@ class CoreQueues {
   /// Returns the step that follows the oldest; null while a queue lacks its batch.
   Step* second() const;
 
+  /// Removes the batches of steps that some core lacks, and gives these steps to `free`, which has
+  /// room for them. Returns how many batches. Requires: no thread fills a core.
+  std::int64_t remove_unmatched(std::vector<Step*>& free);
+
   /// Returns the oldest step; `pop` also removes it.
   Step* front() const { return ring_[dequeued_ % capacity()]; }
   Step* pop();

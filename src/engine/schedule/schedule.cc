@@ -139,6 +139,19 @@ void Schedule::drop_dequeued() {
   awaiting_.clear();
 }
 
+std::int64_t Schedule::drop_unmatched() {
+  const std::lock_guard lock(mutex_);
+  waits_.note_caller();
+  for (std::int32_t core = 0; core < queues_.cores(); ++core) {
+    if (!queues_.is_held({core, core + 1})) continue;
+    throw StateError("drop_unmatched_batches: another thread enqueues a batch of " +
+                     queues_.name_of(core));
+  }
+  const std::int64_t batches = queues_.remove_unmatched(free_);
+  waits_.serve();
+  return batches;
+}
+
 void Schedule::dequeued() {
   const std::lock_guard lock(mutex_);
   Step* step = queues_.pop();

@@ -97,6 +97,10 @@ class Schedule {
   /// Drops the dequeued training batches that lack their gradients.
   void drop_dequeued();
 
+  /// Drops batches of steps that some core lacks. Returns how many. Throws StateError naming a core
+  /// whose batch another thread is enqueueing.
+  std::int64_t drop_unmatched();
+
   /// Notes that the gradients of the oldest step have come. `updated`: rows were updated by them,
   /// so that the step is free; else the caller gives it back once they are.
   void gradients_came(bool updated);

@@ -8,6 +8,7 @@
 
 #include "base/bytes.h"
 #include "base/crc32c.h"
+#include "base/interruption.h"
 #include "checkpoint/file.h"
 #include "checkpoint/new_file.h"
 #include "embertable/errors.h"
@@ -194,6 +195,7 @@ void TensorBundleWriter::State::fill_all(BundleEntry& entry, const Fill& fill) {
   std::vector<std::byte> chunk(std::min(at_once, rows) * row_bytes);
   std::uint32_t sum = 0;
   for (std::int64_t first = 0; first < rows && row_bytes > 0; first += at_once) {
+    Interruption::ask();
     const std::int64_t count = std::min(at_once, rows - first);
     const auto piece = std::span(chunk).first(count * row_bytes);
     fill(first, piece);
