@@ -68,6 +68,7 @@ class Init(unittest.TestCase):
         self.assertEqual(job["ids"], {"user": {"column": "userId"}, "item": {"column": "movieId"}})
         self.assertIn("rmse", self.trains()["validation"])
         self.assertIn("--force replaces it", self.refused(path))
+        self.assertIn("--out must not be the data", self.refused(path, "--out", path, "--force"))
         self.init(path, "--force")
 
     def test_a_column_that_is_called_as_a_range_is_a_number(self):

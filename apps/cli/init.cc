@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <charconv>
 #include <cmath>
 #include <cstdio>
@@ -23,9 +22,9 @@
 #include "apps/cli/numbers.h"
 #include "apps/cli/train_report.h"
 #include "apps/convert/printable.h"
+#include "apps/convert/text_file.h"
 #include "apps/jobs/data/seen_file.h"
 #include "base/did_you_mean.h"
-#include "checkpoint/new_file.h"
 #include "embertable/errors.h"
 
 namespace embertable::tools {
@@ -506,16 +505,6 @@ void print_seen(const std::string& file, const SeenFile& seen) {
     fmt::print("  {:<22} {}\n", jobs::printable(column.name), described(column));
 }
 
-/// Writes a whole file or none. Throws IoError.
-void write_new(const std::filesystem::path& path, const std::string& text, bool force) {
-  std::error_code none;
-  if (!force && std::filesystem::exists(std::filesystem::symlink_status(path, none)))
-    throw IoError(fmt::format("'{}' exists; --force replaces it", path.string()));
-  checkpoint::NewFile file(checkpoint::local_files(), path);
-  file.write(checkpoint::bytes_of(text));
-  file.commit();
-}
-
 void run(const InitArguments& arguments) {
   SeenFile seen = jobs::look_at(arguments.file, !arguments.no_header);
   print_seen(arguments.file, seen);
@@ -528,7 +517,12 @@ void run(const InitArguments& arguments) {
     while (out.has_extension()) out.replace_extension();
     out += ".toml";
   }
-  write_new(out, text, arguments.force);
+  if (!arguments.force && std::filesystem::exists(out))
+    throw IoError(fmt::format("'{}' exists; --force replaces it", out.string()));
+  std::error_code none;
+  if (std::filesystem::equivalent(out, file, none))
+    throw ValueError(fmt::format("--out must not be the data, got '{}'", out.string()));
+  jobs::write_text_file(out, text);
   const auto folder = [](const std::filesystem::path& path) {
     return path.has_parent_path() ? path.parent_path() : std::filesystem::path(".");
   };

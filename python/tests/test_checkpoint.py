@@ -78,6 +78,20 @@ def test_damage_is_an_error_that_names_the_file(tmp_path):
         et.find_checkpoint(tmp_path / "nothing")
 
 
+@pytest.mark.parametrize("name", ["manifest.json", "*.safetensors"])
+def test_a_run_is_verified_by_its_highest_step(tmp_path, name):
+    embedding = trained()
+    embedding.save(tmp_path)
+    train(embedding, batch(), np.copy)
+    step = embedding.save(tmp_path)
+    et.verify_checkpoint(tmp_path)
+    file = next(step.glob(name))
+    file.write_bytes(file.read_bytes()[:-4])
+    with pytest.raises(et.DataLossError, match=file.name):
+        et.verify_checkpoint(tmp_path)
+    assert len(embedding.restore(tmp_path).skipped) == 1
+
+
 def test_an_engine_that_is_not_built_cannot_be_saved(tmp_path):
     with pytest.raises(RuntimeError):
         engine().save(tmp_path)

@@ -183,6 +183,30 @@ def test_the_first_error_is_raised_when_all_have_ended():
         on.run(lambda x: x, (et.PerReplica([1, 2, 3]),))
 
 
+@pytest.mark.parametrize("fails", ["before", "its ids"])
+def test_a_replica_that_fails_leaves_the_others_no_batch_ahead(fails):
+    on = strategy(replicas_per_host=2, timeout=0.2)
+    table = tpu.TableConfig(20, 1, name="numbers", initializer=lambda shape, dtype=None: np.arange(20).reshape(20, 1))
+    with on.scope():
+        embedding = tpu.TPUEmbedding({"f": tpu.FeatureConfig(table)}, tpu.SGD(0.1))
+
+    def step(x):
+        second = tpu.get_replica_context().replica_id_in_sync_group == 1
+        if x == 9 and second and fails == "before":
+            raise ValueError("bad label")
+        embedding.enqueue({"f": np.array([99 if x == 9 and second else x])})
+        values = embedding.dequeue()
+        embedding.apply_gradients({"f": np.zeros_like(values["f"])})
+        return values["f"].item()
+
+    assert on.run(step, (1,)) == (1, 1)
+    for _ in range(2):
+        with pytest.raises(ValueError):
+            on.run(step, (9,))
+    assert on.run(step, (3,)) == (3, 3)
+    assert on.run(step, (4,)) == (4, 4)
+
+
 class Refusal(Exception):
     """What no class of the package's is."""
 

@@ -247,6 +247,20 @@ TEST_F(RecordReaderTest, SaysWhichLabelIsUnknown) {
       "a.data:1:7: '3' must be one of the texts of data.positive and data.negative, got '50K'");
 }
 
+TEST_F(RecordReaderTest, TheLabelIsNothingThatTheModelSees) {
+  files_.write("a.csv", "y,a,b\n0,1,2\n1,3,4\n");
+  const std::string data = "[data]\nfile = \"a.csv\"\nlabel = \"y\"\nrange = [0, 1]\n";
+  const std::string rule = " must not have the label's column 'y', got ";
+  EXPECT_EQ(refused(data + "[ids.f]\ncolumns = [\"1-3\"]\n"),
+            "'a.csv': ids.f.columns" + rule + "\"1\"");
+  EXPECT_EQ(refused(data + "[ids.f]\ncolumn = \"y\"\n"), "'a.csv': ids.f.column" + rule + "\"y\"");
+  EXPECT_EQ(refused(data + "numbers = [\"b\", 1]\n[ids.f]\ncolumns = [\"a\"]\n"),
+            "'a.csv': data.numbers" + rule + "\"1\"");
+  EXPECT_EQ(
+      read(data + "where = { y = \">= 0\" }\n[ids.f]\ncolumns = [\"2-3\"]\n").samples.size(),
+      2);
+}
+
 TEST_F(RecordReaderTest, AColumnThatIsCalledAsARangeIsGivenByItsNumber) {
   const std::string job = R"(
 [data]

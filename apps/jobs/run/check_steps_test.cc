@@ -93,6 +93,17 @@ TEST_F(CheckSteps, MissesNoFile) {
   }
 }
 
+TEST_F(CheckSteps, ReadsTheBestEpochToo) {
+  const Job job = tiny_job({"schedule.patience=3", "split.train_on_validation=false"});
+  last_ = train_in(files_, job, {.out = files_.path("patient")}).saved;
+  damage_rows();
+  const std::vector<CheckedStep> steps = check_steps(files_.path("patient"), false);
+  ASSERT_EQ(steps.size(), 2u);
+  EXPECT_EQ(steps[0].num_damaged(), 0);
+  EXPECT_EQ(steps[1].directory, last_);
+  EXPECT_EQ(steps[1].num_damaged(), 1);
+}
+
 TEST_F(CheckSteps, NeedsAStep) {
   EXPECT_THAT(refusal<IoError>(files_.path(), [&] { check_steps(files_.path("none"), false); }),
               "none: cannot open: there is no checkpoint");

@@ -147,10 +147,27 @@ TEST(MetricsCsv, WhatHasNoMeasureIsEmpty) {
 
 TEST(MetricsCsv, ANewRunBeginsANewFile) {
   const TemporaryFiles files;
-  files.write("run.csv", "something old\n");
-  MetricsCsv csv(files.path("run.csv"));
-  start(csv, "validation");
-  EXPECT_EQ(content(files.path("run.csv")), "");
+  for (const std::string& old :
+       {std::string(), kHeader + std::string("1,4,10,0.25,0.5,1,,0.5\n")}) {
+    files.write("run.csv", old);
+    MetricsCsv csv(files.path("run.csv"));
+    start(csv, "validation");
+    EXPECT_EQ(content(files.path("run.csv")), "");
+  }
+}
+
+TEST(MetricsCsv, AFileOfSomethingElseStays) {
+  const TemporaryFiles files;
+  for (const std::string& old :
+       {std::string("user,item,rating\n1,2,3\n"), std::string("epoch,step")}) {
+    files.write("ratings.csv", old);
+    MetricsCsv csv(files.path("ratings.csv"));
+    EXPECT_EQ(
+        refusal<ValueError>(files.path(), [&] { start(csv, "validation"); }),
+        "'ratings.csv' must be a new file, an empty one or one that a run wrote, got one that "
+        "does not begin with \"epoch,step,samples,seconds,learning_rate,\"");
+    EXPECT_EQ(content(files.path("ratings.csv")), old);
+  }
 }
 
 TEST(MetricsCsv, NamesTheFileThatItCannotWrite) {

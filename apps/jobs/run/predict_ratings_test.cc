@@ -256,7 +256,7 @@ epochs = 1
 )",
                 "hashed.toml"));
   EXPECT_EQ(refused<ValueError>("tests.csv", {.items = 2}),
-            "ids.item must have keys for its items to be ranked: hashed ones have none");
+            "ids.item must have keys for its items to be ranked: hashed and rare ones have none");
 }
 
 }  // namespace

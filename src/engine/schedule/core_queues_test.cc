@@ -65,5 +65,29 @@ TEST(CoreQueues, ABatchIsBeingFilledWhileItsCoreIsHeld) {
   EXPECT_FALSE(queues.is_filling(step, 0));
 }
 
+TEST(CoreQueues, BatchesThatSomeCoreLacksAreRemoved) {
+  CoreQueues queues(3, 1, 2);
+  Step first, second, open;
+  std::vector<Step*> free;
+  enqueue(queues, {0, 3}, first);
+  EXPECT_EQ(queues.remove_unmatched(free), 0);
+  enqueue(queues, {0, 2}, second);
+  EXPECT_EQ(queues.remove_unmatched(free), 2);
+  EXPECT_EQ(free, std::vector<Step*>{&second});
+  for (std::int32_t core = 0; core < 3; ++core) EXPECT_EQ(queues.enqueued(core), 1) << core;
+  EXPECT_TRUE(queues.is_complete());
+  EXPECT_EQ(queues.front(), &first);
+  EXPECT_EQ(queues.next_of(0), nullptr);
+
+  // A step that a core has opened and whose batch was refused goes too.
+  queues.pop();
+  free.clear();
+  enqueue(queues, {0, 1}, second);
+  queues.next_of(0) = &open;
+  EXPECT_EQ(queues.remove_unmatched(free), 1);
+  EXPECT_EQ(free, (std::vector<Step*>{&second, &open}));
+  EXPECT_EQ(queues.second(), nullptr);
+}
+
 }  // namespace
 }  // namespace embertable::engine
