@@ -256,9 +256,8 @@ TEST_F(RecordReaderTest, TheLabelIsNothingThatTheModelSees) {
   EXPECT_EQ(refused(data + "[ids.f]\ncolumn = \"y\"\n"), "'a.csv': ids.f.column" + rule + "\"y\"");
   EXPECT_EQ(refused(data + "numbers = [\"b\", 1]\n[ids.f]\ncolumns = [\"a\"]\n"),
             "'a.csv': data.numbers" + rule + "\"1\"");
-  EXPECT_EQ(
-      read(data + "where = { y = \">= 0\" }\n[ids.f]\ncolumns = [\"2-3\"]\n").samples.size(),
-      2);
+  EXPECT_EQ(read(data + "where = { y = \">= 0\" }\n[ids.f]\ncolumns = [\"2-3\"]\n").samples.size(),
+            2);
 }
 
 TEST_F(RecordReaderTest, AColumnThatIsCalledAsARangeIsGivenByItsNumber) {
