@@ -854,6 +854,21 @@ def test_a_damaged_table_changes_nothing(tmp_path):
     assert other["tables"].engine.digest() == before and torch.equal(other["head"].weight, dense)
 
 
+def test_a_newest_step_that_cannot_be_opened_is_skipped_with_a_warning(tmp_path):
+    ours = torch.nn.ModuleDict({"tables": train(make()), "head": torch.nn.Linear(2, 1)})
+    first = ett.save(ours, None, tmp_path)
+    before = ours["tables"].engine.digest()
+    train(ours["tables"])
+    second = pathlib.Path(ett.save(ours, None, tmp_path))
+    other = torch.nn.ModuleDict({"tables": make(seed=2), "head": torch.nn.Linear(2, 1)})
+    assert ett.load(other, None, tmp_path).directory == os.fspath(second)
+    (second / "manifest.json").write_bytes(b"{")
+    with pytest.warns(UserWarning, match=f"'{second}' cannot be opened; '{first}' is loaded"):
+        assert ett.load(other, None, tmp_path).directory == first
+    assert other["tables"].engine.digest() == before
+    ett.load(other, None, first)  # asked for: no warning
+
+
 KILLS = 5
 CHILD = """
 import sys; sys.path.insert(0, {folder!r})
