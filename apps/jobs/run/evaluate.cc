@@ -41,7 +41,7 @@ Measures measure_part(Model& model, Part part, Lookups& lookups, const Job& job)
     if (!std::isnan(measure.value) || !model.can_measure(part)) continue;
     throw ValueError(
         fmt::format("the run diverges: {} {} must be a number, got nan after step {}; a lower "
-                    "optimizer.learning_rate may help",
+                    "optimizer.learning_rate or schedule.batch may help",
                     to_string(part), measure.name, lookups.engine().step()));
   }
   return measures;

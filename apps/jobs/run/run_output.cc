@@ -7,6 +7,7 @@
 #include "apps/jobs/run/best_epoch.h"
 #include "checkpoint/run_directory.h"
 #include "embertable/errors.h"
+#include "exchange/all_gather.h"
 
 namespace embertable::jobs {
 namespace {

@@ -99,7 +99,7 @@ TEST_F(Schedule, ARunThatDivergesStopsAtItsFirstStep) {
   RateWatch watch;
   EXPECT_EQ(refusal<ValueError>("", [&] { run({"optimizer.learning_rate=1e30"}, watch); }),
             "the run diverges: the loss must be finite, got nan in step 2, of epoch 1; a lower "
-            "optimizer.learning_rate may help");
+            "optimizer.learning_rate or schedule.batch may help");
   EXPECT_EQ(watch.rates.size(), 1u);
 }
 

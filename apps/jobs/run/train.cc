@@ -259,7 +259,7 @@ class Run {
     if (std::isfinite(progress_.losses)) return;
     throw ValueError(
         fmt::format("the run diverges: the loss must be finite, got {} in step {}, of epoch {}; a "
-                    "lower optimizer.learning_rate may help",
+                    "lower optimizer.learning_rate or schedule.batch may help",
                     std::isnan(progress_.losses) ? "nan" : "inf", trainer_->engine().step(),
                     progress_.epochs + 1));
   }
