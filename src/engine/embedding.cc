@@ -183,6 +183,8 @@ void Embedding::abandon_step(std::string_view reason) {
 std::int64_t Embedding::drop_unmatched_batches() {
   engine_->setup.require_accelerated("drop_unmatched_batches");
   engine_->setup.require_same_process("drop_unmatched_batches");
+  engine_->runner.stepping().refuse_reentry();
+  engine_->store.building().refuse_reentry();
   return engine_->schedule.drop_unmatched();
 }
 

@@ -167,7 +167,7 @@ TEST(ChooseBuckets, SetRowsApartByRangesThoughTheirGradientsAreReadAgainIfTheTab
                                 .host_bytes = std::int64_t{2} << 30,
                                 .entries = 1 << 16,
                                 .once_share = 1,
-                                .outputs = 1 << 12,
+                                .outputs = 1 << 11,
                                 .one_source = true};
   ExpectedUpdate smaller = large, one_each = large, many_gradients = large, sources = large;
   smaller.host_bytes -= 1;
