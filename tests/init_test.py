@@ -69,6 +69,13 @@ class Init(unittest.TestCase):
         self.assertIn("rmse", self.trains()["validation"])
         self.assertIn("--force replaces it", self.refused(path))
         self.assertIn("--out must not be the data", self.refused(path, "--out", path, "--force"))
+        pipe = self.folder / "pipe"  # as /dev/stdout is no file that a new one may replace
+        os.mkfifo(pipe)
+        reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+        self.init(path, "--out", pipe, "--force")
+        self.assertEqual(tomllib.loads(os.read(reader, 1 << 16).decode()), job)
+        os.close(reader)
+        self.assertTrue(pipe.is_fifo())
         self.init(path, "--force")
 
     def test_a_column_that_is_called_as_a_range_is_a_number(self):

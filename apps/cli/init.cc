@@ -350,8 +350,8 @@ class Draft {
                                      described(labels)));
       if (labels.lowest == labels.highest)
         throw ValueError(
-            fmt::format("the labels of '{}' must differ, got {} in all records that "
-                        "were seen",
+            fmt::format("the labels of '{}' must differ, got {} in all records that were seen; "
+                        "--label names another column",
                         label_, number(labels.lowest)));
       lines_ += fmt::format("range = [{}, {}]\n", number(labels.lowest), number(labels.highest));
       return;

@@ -58,8 +58,8 @@ void print_text(const jobs::SavedTableRows& table, std::int64_t row,
   const auto key = [&](std::int64_t of) {
     if (!table.any()) return std::to_string(of);
     const std::string text = jobs::printable(table.key(of));
-    return text.empty() ? fmt::format("row {}", of)
-                        : text;  // hashed and rare keys have no row alone
+    // Hashed and rare keys have no row alone.
+    return text.empty() ? fmt::format("row {}", of) : text;
   };
   const auto name = [&](std::int64_t of) { return jobs::printable(table.display_name(of)); };
   std::size_t width = key(row).size();

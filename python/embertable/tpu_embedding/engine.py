@@ -155,7 +155,7 @@ class TPUEmbedding(Embedding):
         replica = context.local_replica
         if replica not in self._replicas:
             self._replicas[replica] = self.replica(replica)
-        context.fed.add(self)
+        context._uses(self)
         return self._replicas[replica]
 
     @contextmanager

@@ -27,7 +27,11 @@ class ReplicaContext:
     def __init__(self, strategy: "TPUStrategy", local_replica: int) -> None:
         self.strategy = strategy
         self.local_replica = local_replica
-        self.fed: set[Any] = set()  # the embeddings that this replica has used
+        self._fed: set[Any] = set()  # the embeddings that the function has used
+
+    def _uses(self, embedding: Any) -> None:
+        """Notes an embedding, whose batches are dropped if another replica fails."""
+        self._fed.add(embedding)
 
     @property
     def replica_id_in_sync_group(self) -> int:
@@ -43,7 +47,7 @@ class ReplicaContext:
 
 def _drop_unmatched(contexts: Sequence[ReplicaContext]) -> None:
     """Drops what replicas have enqueued for steps that another one, which failed, has no batch of."""
-    for embedding in set().union(*(context.fed for context in contexts)):
+    for embedding in set().union(*(context._fed for context in contexts)):
         embedding.drop_unmatched_batches()
 
 
@@ -189,8 +193,8 @@ class TPUStrategy(EngineStrategy):
 
         Returns what fn returns: for several replicas a tree with a PerReplica in the place of each leaf. If fn raises, the
         error that came first is raised once all replicas have ended, and batches that some replica has not enqueued are
-        dropped; one that waits for the replica that failed ends after the strategy's timeout. Ctrl-C is raised in all replicas, which end at their next line of Python; after ten seconds `run`
-        does not wait for them any longer. Raises RuntimeError inside of another run.
+        dropped; one that waits for the replica that failed ends after the strategy's timeout. Ctrl-C is raised in all
+        replicas, which end at their next line of Python; after ten seconds `run` does not wait for them any longer. Raises RuntimeError inside of another run.
 
         >>> strategy = tpu.TPUStrategy(replicas_per_host=2, threads=1)
         >>> strategy.run(lambda x, y: x + y, args=(embertable.PerReplica([1, 2]), 10))
@@ -205,12 +209,12 @@ class TPUStrategy(EngineStrategy):
         replicas = self.local_replicas
         calls = [part_of((tuple(args), dict(kwargs or {})), r, replicas) for r in range(replicas)]
         if replicas == 1:
-            return self._call(fn, calls[0], 0)
+            return self._call(fn, calls[0], ReplicaContext(self, 0))
         return merged(self._on_threads(fn, calls))
 
-    def _call(self, fn: Callable[..., Any], arguments: tuple[tuple[Any, ...], dict[str, Any]], replica: int,
-              context: ReplicaContext | None = None) -> Any:
-        _here.replica = context or ReplicaContext(self, replica)
+    def _call(self, fn: Callable[..., Any], arguments: tuple[tuple[Any, ...], dict[str, Any]],
+              context: ReplicaContext) -> Any:
+        _here.replica = context
         try:
             with self.scope():
                 return fn(*arguments[0], **arguments[1])
@@ -225,7 +229,7 @@ class TPUStrategy(EngineStrategy):
 
         def work(replica: int) -> None:
             try:
-                results[replica] = self._call(fn, calls[replica], replica, contexts[replica])
+                results[replica] = self._call(fn, calls[replica], contexts[replica])
             except BaseException as error:  # noqa: BLE001: it is raised by the thread that called `run`
                 errors.append((replica, error))
             finally:
