@@ -540,6 +540,63 @@ TEST(EngineQueues, MemoryIsCountedWhileItGrows) {
   EXPECT_GE(scratch_bytes(engine), 4 << 16);  // a row's number for each id of the last
 }
 
+/// One replica failed alone: what the others have ahead of it goes, complete steps stay, also where
+/// the queues are full.
+TEST(EngineQueues, BatchesThatAReplicaLacksAreDropped) {
+  const Ids own = {0}, other = {1};
+  for (const std::int32_t capacity : {1, 2, 3}) {
+    SCOPED_TRACE(capacity);
+    Embedding engine = engine_of(strategy_with(kLong, 2), capacity);
+    engine.build(1);
+    const auto enqueue = [&](std::int32_t replica, const Ids& ids) {
+      engine.replica(replica).enqueue(batch_of(DenseIds{ids, {}}));
+    };
+    EXPECT_EQ(engine.drop_unmatched_batches(), 0);
+    for (int i = 0; i < capacity; ++i) enqueue(0, i == 0 && capacity > 1 ? own : other);
+    if (capacity > 1) enqueue(1, own);
+    EXPECT_EQ(engine.drop_unmatched_batches(), capacity > 1 ? capacity - 1 : 1);
+    EXPECT_EQ(engine.drop_unmatched_batches(), 0);
+    if (capacity > 1) train_oldest(engine);
+    for (int i = 0; i < capacity; ++i) {
+      enqueue(1, own);
+      enqueue(0, own);
+    }
+    for (int i = 0; i < capacity; ++i) train_oldest(engine);
+    EXPECT_EQ(engine.step(), capacity > 1 ? capacity + 1 : 1);
+    const float steps = static_cast<float>(engine.step());
+    EXPECT_EQ(variable(engine, "t", 2, 1), (F{-2 * steps, 0}));
+  }
+}
+
+TEST(EngineQueues, WhoWaitsForRoomHasItOnceBatchesAreDropped) {
+  Embedding engine = engine_of(strategy_with(kLong, 2), 1);
+  engine.build(1);
+  engine.replica(0).enqueue(zero());
+  Caller producer([&] { engine.replica(0).enqueue(zero(), {.timeout = kLong}); });
+  producer.await_sleep();
+  EXPECT_EQ(engine.drop_unmatched_batches(), 1);
+  EXPECT_EQ(producer.result(), "");
+  engine.replica(1).enqueue(zero());
+  train_oldest(engine);
+  EXPECT_EQ(variable(engine, "t", 2, 1), (F{-2, 0}));
+}
+
+TEST(EngineQueues, NothingIsDroppedWhileAnotherThreadEnqueues) {
+  Regions regions(2);
+  std::atomic<bool> inside = false, go = false;
+  regions.executor->before = [&] {
+    inside = true;
+    while (!go) std::this_thread::sleep_for(milliseconds(1));
+  };
+  Caller producer([&] { regions.engine.enqueue(regions.batch(), {.training = false}); });
+  while (!inside) std::this_thread::sleep_for(milliseconds(1));
+  EXPECT_THAT(refusal<StateError>([&] { regions.engine.drop_unmatched_batches(); }),
+              AllOf(HasSubstr("drop_unmatched_batches"), HasSubstr("replica 0")));
+  go = true;
+  EXPECT_EQ(producer.result(), "");
+  EXPECT_EQ(values(regions.engine.dequeue(), 0), F(20000, 0));
+}
+
 TEST(EngineQueues, ACallOfTheEngineFromItsOwnEnqueueIsRefused) {
   Regions regions(2);
   std::string text;

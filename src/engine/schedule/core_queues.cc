@@ -47,8 +47,9 @@ std::int64_t CoreQueues::remove_unmatched(std::vector<Step*>& free) {
   const auto [least, most] = std::ranges::minmax_element(queues_, {}, &Queue::enqueued);
   const std::int64_t first = least->enqueued, last = most->enqueued;
   if (first == last) return 0;
-  // The step after the last may be open: a batch of it was refused.
-  for (std::int64_t number = first; number <= last; ++number)
+  // The step after the last may be open too, its batch refused, unless the queues are full.
+  const std::int64_t end = std::min(last + 1, dequeued_ + capacity());
+  for (std::int64_t number = first; number < end; ++number)
     if (Step* const step = std::exchange(at(number), nullptr); step != nullptr)
       free.push_back(step);
   std::int64_t batches = 0;
