@@ -250,13 +250,16 @@ class CommandLine(unittest.TestCase):
         out = words.index("--out")
         del words[out:out + 2]
         words.remove("--resume")
-        process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
+        notice = self.folder / "notice"
+        with open(notice, "w") as err:
+            process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=err, text=True)
         for line in process.stdout:
             if json.loads(line)["event"] == "epoch":
                 break
         process.send_signal(signal.SIGINT)
         code, event = ended(process)
         self.assertEqual((code, "saved" in event, "resume" in event), (130, False, False))
+        self.assertIn("embertable: stops after this step; a second signal stops at once\n", notice.read_text())
 
     def test_saving_can_be_chosen(self):
         events = self.run_.train(self.out(), "--save-every", "epoch", "--keep", "1")

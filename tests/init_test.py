@@ -161,6 +161,24 @@ class Init(unittest.TestCase):
         self.assertIn("--skip-bad", command)
         self.trains("data.toml", *command[-2:])
 
+        lines = [f"{u},{i},{'NA' if k % 3 == 0 else r}" for k, (u, i, r) in enumerate(self.ratings())]
+        command = self.init(self.write("data.csv", ["user,item,rating", *lines]), "--force").splitlines()[-1].split()
+        self.assertEqual(self.job()["model"], {"kind": "mf"})
+        self.trains("data.toml", *command[-2:])
+
+    def test_a_popular_item_has_a_batch_that_does_not_diverge(self):
+        for share, batch in ((0.05, 256), (0.3, 32)):
+            lines = ["user,item,rating"]
+            for k in range(20_000):
+                lines.append(f"{self.chance.randrange(2_000)},{0 if self.chance.random() < share else k},{1 + k % 5}")
+            self.init(self.write("data.csv", lines), "--force")
+            self.assertIn(self.job()["schedule"]["batch"], (batch, batch // 2))  # a share by chance
+            measured = self.trains("data.toml", "--set", "schedule.epochs=6")
+            self.assertLess(measured["validation"]["rmse"], 1.6)
+            code, _, err = self.call("train", self.folder / "data.toml", "--set", "schedule.batch=2048")
+            self.assertEqual(code, 1)
+            self.assertIn("the run diverges", err)
+
     def test_quotes_around_every_field(self):
         for separator, name in [(";", "semicolon.csv"), ("\t", "tab.tsv"), ("|", "bar.csv"), (",", "comma.csv")]:
             lines = [("User-ID", "ISBN", "Book-Rating"), *self.ratings()]
@@ -288,6 +306,9 @@ class Init(unittest.TestCase):
         self.assertIn("must have records, got none", self.refused(self.write("data.csv", ["user,item"])))
         (self.folder / "empty.csv").write_bytes(b"")
         self.assertIn("empty.csv", self.refused(self.folder / "empty.csv"))
+        os.mkfifo(self.folder / "pipe")
+        for path in (self.folder / "pipe", self.folder):
+            self.assertIn("must be a regular file: it is read several times", self.refused(path))
 
 
 if __name__ == "__main__":

@@ -382,11 +382,16 @@ data = { file = "ratings.csv", label = "rating", range = [1, 5] }
         path = self.write(JOBS["ratings"], "ratings.toml")
         out = self.folder / "wrong"
         for words, said in [(("--grid", "model.dim=16..32"), "--random N draws from it"),
+                            (("--grid", "split.train_on_validation=true,false"), "a sweep sets split.train_on_validation itself"),
                             (("--grid", "model.dims=16,32"), "--set model.dims=16: model has no key 'dims'"),
-                            (("--grid", "model.dim"), "must be KEY=VALUE,VALUE or KEY=LOW..HIGH, got 'model.dim'"),
                             (("--grid", "optimizer.learning_rate=1e30"), "no run of the sweep has a measure: the run diverges")]:
             self.assertIn(said, self.sweep(path, "--out", out, "--overwrite", *words, code=1))
-        self.assertIn("--grid is required", self.sweep(path, "--out", out, code=2))
+        for words, said in [((), "--grid is required"),
+                            (("--grid", "model.dim"), "--grid: a swept key must be KEY=VALUE,VALUE or KEY=LOW..HIGH, got 'model.dim'"),
+                            (("--grid", "model.dim=2..1"), "--grid: model.dim: a range must rise, got 2..1"),
+                            (("--grid", "model.dim=4,8", "--set", "seed"), "--set: must be KEY=VALUE, got 'seed'"),
+                            (("--grid", "model.dim=4,8", "--skip-bad", "x"), "--skip-bad: must be a number of records")]:
+            self.assertIn(said, self.sweep(path, "--out", out, *words, code=2))
 
     def test_draws_of_a_sweep_are_of_the_seed(self):
         path = self.write(JOBS["ratings"], "ratings.toml")

@@ -4,6 +4,9 @@
 
 #include <charconv>
 #include <string>
+#include <utility>
+
+#include "embertable/errors.h"
 
 namespace embertable::tools {
 namespace {
@@ -38,6 +41,29 @@ CLI::Validator above_zero() {
         double number = 0;
         if (parses(text, number) && number > 0) return std::string();
         return fmt::format("must be a number above 0, got '{}'", text);
+      },
+      "");
+}
+
+CLI::Validator key_and_value() {
+  return CLI::Validator(
+      [](const std::string& text) {
+        const std::size_t equals = text.find('=');
+        if (equals != std::string::npos && equals > 0) return std::string();
+        return fmt::format("must be KEY=VALUE, got '{}'", text);
+      },
+      "");
+}
+
+CLI::Validator accepted_by(std::function<void(const std::string&)> parse) {
+  return CLI::Validator(
+      [parse = std::move(parse)](const std::string& text) -> std::string {
+        try {
+          parse(text);
+        } catch (const ValueError& error) {
+          return error.what();
+        }
+        return "";
       },
       "");
 }

@@ -2,6 +2,8 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdint>
+#include <functional>
+#include <string>
 
 namespace embertable::tools {
 
@@ -15,5 +17,11 @@ CLI::Validator at_least(std::int64_t least);
 
 /// Refuses whatever is no number above 0.
 CLI::Validator above_zero();
+
+/// Refuses whatever is no KEY=VALUE.
+CLI::Validator key_and_value();
+
+/// Refuses what `parse` throws a ValueError for, with its message.
+CLI::Validator accepted_by(std::function<void(const std::string&)> parse);
 
 }  // namespace embertable::tools

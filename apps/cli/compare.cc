@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "apps/cli/checks.h"
 #include "apps/cli/commands.h"
+#include "apps/cli/job_options.h"
 #include "apps/jobs/run/compare_with_plain_loop.h"
 
 namespace embertable::tools {
@@ -46,13 +46,8 @@ void add_compare(CLI::App& app) {
       "compare",
       "Time a job's training and a plain loop over the same ratings, each on one thread");
   command->add_option("JOB", arguments->job, "job file")->required();
-  command
-      ->add_option("--data", arguments->options.data_root,
-                   "folder that contains the job's files [that of JOB, or ../data beside it]")
-      ->check(not_empty());
-  command->add_option("--set", arguments->changes, "KEY=VALUE: sets a key of the job")
-      ->allow_extra_args(false)
-      ->take_all();
+  add_data(*command, arguments->options.data_root);
+  add_changes(*command, arguments->changes, "KEY=VALUE: sets a key of the job");
   command->add_option("--rounds", arguments->rounds, "epochs that each of the two trains")
       ->capture_default_str();
   command->add_flag("--json", arguments->json, "print one JSON object");

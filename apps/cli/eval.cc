@@ -8,6 +8,7 @@
 #include "apps/cli/best_epoch.h"
 #include "apps/cli/checks.h"
 #include "apps/cli/commands.h"
+#include "apps/cli/job_options.h"
 #include "apps/cli/train_report.h"
 #include "apps/jobs/run/evaluate.h"
 
@@ -63,18 +64,16 @@ void add_eval(CLI::App& app) {
       ->add_option("--data", arguments->data,
                    "folder that contains the job's files; default: the one that the run read")
       ->check(not_empty());
-  command->add_option("--skip-bad", arguments->skip_bad,
-                      "broken lines of the data to leave out, as a number or a share, 1%; default: "
-                      "those of the run");
+  command
+      ->add_option("--skip-bad", arguments->skip_bad,
+                   "broken lines of the data to leave out, as a number or a share, 1%; default: "
+                   "those of the run")
+      ->check(accepted_by([](const std::string& text) { jobs::SkipBad::parse(text); }));
   command
       ->add_option("--part", arguments->part,
                    "part to measure; default: the one that the run measured")
       ->check(CLI::IsMember({"test", "validation", "training"}));
-  command
-      ->add_option("--threads", arguments->options.threads,
-                   "number of threads; 0: one for each CPU")
-      ->check(CLI::Range(0, 1024))
-      ->capture_default_str();
+  add_threads(*command, arguments->options.threads);
   command->add_flag("--json", arguments->json, "print one JSON object");
   command->callback([arguments] { run(*arguments); });
 }

@@ -12,6 +12,7 @@
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -24,6 +25,7 @@
 #include "apps/convert/printable.h"
 #include "apps/convert/text_file.h"
 #include "apps/jobs/data/seen_file.h"
+#include "apps/jobs/spec/defaults.h"
 #include "base/did_you_mean.h"
 #include "embertable/errors.h"
 
@@ -104,9 +106,9 @@ std::string number(double value) {
                                                               : nlohmann::json(value).dump();
 }
 
-/// True if only a few fields, as "N/A", are no numbers.
+/// True if most fields are numbers; others may be "N/A".
 bool are_mostly_numbers(const SeenColumn& column) {
-  return column.filled() > 0 && 10 * (column.integers + column.decimals) >= 9 * column.filled();
+  return 2 * (column.integers + column.decimals) > column.filled();
 }
 
 /// What the commas of a text are, if it is a number with commas.
@@ -136,7 +138,7 @@ Commas commas_of(std::string_view text) {
 /// Says what the commas are if most texts of a column are numbers with commas; "" otherwise.
 std::string commas_in(const SeenColumn& column) {
   std::array<std::int64_t, 4> count{};
-  for (const std::string& text : column.distinct) ++count[static_cast<int>(commas_of(text))];
+  for (const auto& [text, _] : column.distinct) ++count[static_cast<int>(commas_of(text))];
   const auto [none, decimal, thousands, either] = count;
   if (none >= decimal + thousands + either) return "";
   if (decimal > 0 && thousands == 0) return "a decimal comma";
@@ -216,6 +218,7 @@ class Draft {
     }
     lines_ += fmt::format("\n[model]\nkind = \"{}\"\n", model_);
     write_split();
+    if (model_ == "mf") write_schedule();
     return lines_;
   }
 
@@ -378,7 +381,8 @@ class Draft {
   }
 
   static std::vector<std::string> sorted(const SeenColumn& column) {
-    std::vector<std::string> values(column.distinct.begin(), column.distinct.end());
+    std::vector<std::string> values;
+    for (const auto& [value, _] : column.distinct) values.push_back(value);
     std::sort(values.begin(), values.end());
     return values;
   }
@@ -451,6 +455,20 @@ class Draft {
     lines_ += fmt::format("{}# time = {} # {}tests on the latest records\n",
                           model_ == "mf" ? "" : "\n# [split]\n", toml_column(time_),
                           model_ == "mf" ? "instead of by: " : "");
+  }
+
+  /// Writes a smaller batch where a key has so many of the ratings that the default diverges.
+  void write_schedule() {
+    const SeenColumn *users = &column(user_), *items = &column(item_);
+    const bool is_user = users->most_frequent() > items->most_frequent();
+    const double share = static_cast<double>((is_user ? users : items)->most_frequent()) /
+                         static_cast<double>(seen_.records);
+    const std::optional<std::int64_t> batch = jobs::stable_batch_of_ratings(share);
+    if (!batch || *batch >= seen_.records) return;
+    lines_ += fmt::format(
+        "\n[schedule]\nbatch = {} # a row adds up its gradients of a batch: one {} has {:.2g} % of "
+        "the ratings\n",
+        *batch, is_user ? "user" : "item", 100 * share);
   }
 
   void write_fields() {

@@ -13,14 +13,16 @@ namespace {
 
 constexpr std::array<int, 2> kSignals = {SIGINT, SIGTERM};
 constexpr int kShellOffset = 128;
-constexpr std::string_view kNotice =
-    "\nembertable: stops after this step and saves; a second signal stops at once\n";
+constexpr std::string_view kNotices[] = {
+    "", "\nembertable: stops after this step; a second signal stops at once\n",
+    "\nembertable: stops after this step and saves; a second signal stops at once\n"};
 
 // The only state that the signal handler touches.
-std::atomic<bool> requested_flag = false;  // NOLINT: there is one set of signals
-std::atomic<int> first_signal = 0;         // NOLINT
-std::atomic<bool> prints_notice = true;    // NOLINT
-static_assert(std::atomic<bool>::is_always_lock_free && std::atomic<int>::is_always_lock_free);
+std::atomic<bool> requested_flag = false;             // NOLINT: there is one set of signals
+std::atomic<int> first_signal = 0;                    // NOLINT
+std::atomic<Notice> notice_of_first = Notice::kNone;  // NOLINT
+static_assert(std::atomic<bool>::is_always_lock_free && std::atomic<int>::is_always_lock_free &&
+              std::atomic<Notice>::is_always_lock_free);
 
 extern "C" void on_signal(int signal) {
   const int error = errno;
@@ -28,17 +30,16 @@ extern "C" void on_signal(int signal) {
   if (!first_signal.compare_exchange_strong(none, signal)) ::_exit(kShellOffset + signal);
   requested_flag = true;
   // The notice may get lost: nothing depends on it.
-  if (prints_notice) {
-    [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, kNotice.data(), kNotice.size());
-  }
+  const std::string_view text = kNotices[static_cast<int>(notice_of_first.load())];
+  [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, text.data(), text.size());
   errno = error;
 }
 
 }  // namespace
 
-void Interrupt::arm(bool says_so) {
+void Interrupt::arm(Notice notice) {
   armed_ = true;
-  prints_notice = says_so;
+  notice_of_first = notice;
   struct sigaction action = {};
   action.sa_handler = on_signal;
   action.sa_flags = SA_RESTART;

@@ -2,6 +2,9 @@
 
 namespace embertable::tools {
 
+/// What the first signal prints.
+enum class Notice { kNone, kStops, kStopsAndSaves };
+
 /// Turns the first SIGINT or SIGTERM after `arm` into a request to stop; a second one ends the
 /// program at once with the exit code of that signal. At most one object exists at a time.
 class Interrupt {
@@ -11,8 +14,7 @@ class Interrupt {
   Interrupt(const Interrupt&) = delete;
   Interrupt& operator=(const Interrupt&) = delete;
 
-  /// `says_so`: the first signal prints a notice.
-  void arm(bool says_so = true);
+  void arm(Notice notice);
 
   /// Returns true once a signal has arrived.
   bool requested() const noexcept;

@@ -10,6 +10,7 @@
 #include "apps/cli/best_epoch.h"
 #include "apps/cli/checks.h"
 #include "apps/cli/commands.h"
+#include "apps/cli/job_options.h"
 #include "apps/cli/numbers.h"
 #include "apps/convert/printable.h"
 #include "apps/jobs/run/score_writer.h"
@@ -115,19 +116,8 @@ void add_predict(CLI::App& app) {
       ->allow_extra_args(false);
   command->add_flag("--no-ids", arguments->no_ids,
                     "do not give the columns of the job's ids beside the scores of records");
-  command
-      ->add_option_function<std::string>(
-          "--skip-bad",
-          [arguments](const std::string& text) {
-            arguments->options.rows.skip_bad = jobs::SkipBad::parse(text);
-          },
-          "broken lines to leave out and count: at most this number, or a share, 1%")
-      ->default_str("0");
-  command
-      ->add_option("--threads", arguments->options.threads,
-                   "number of threads; 0: one for each CPU")
-      ->check(CLI::Range(0, 1024))
-      ->capture_default_str();
+  add_skip_bad(*command, arguments->options.rows.skip_bad);
+  add_threads(*command, arguments->options.threads);
   command->add_flag("--json", arguments->json,
                     "print one JSON object per line: the scores, then the report");
   command->callback([arguments] { run(*arguments); });

@@ -10,6 +10,7 @@
 #include "apps/cli/checks.h"
 #include "apps/cli/commands.h"
 #include "apps/cli/interrupt.h"
+#include "apps/cli/job_options.h"
 #include "apps/cli/sweep_report.h"
 #include "embertable/errors.h"
 
@@ -40,7 +41,7 @@ void sweep_with(const SweepArguments& arguments, Report& report, Invocation& inv
   jobs::SweepOptions options = arguments.options;
   options.tests_best = !arguments.no_test;
   options.stop = [&] { return interrupt.requested(); };
-  interrupt.arm();
+  interrupt.arm(Notice::kStopsAndSaves);
   const jobs::JobMaker job_with = [&](const std::vector<jobs::Change>& changes) {
     std::vector<jobs::Change> all = arguments.changes;
     all.insert(all.end(), changes.begin(), changes.end());
@@ -77,7 +78,8 @@ void add_sweep(CLI::App& app, Invocation& invocation) {
                    "repeated. With --random also KEY=LOW..HIGH")
       ->required()
       ->allow_extra_args(false)
-      ->take_all();
+      ->take_all()
+      ->check(accepted_by([](const std::string& text) { jobs::SweptKey::parse(text); }));
   command
       ->add_option("--random", arguments->random,
                    "train this number of settings, drawn by chance, instead of all")
@@ -99,28 +101,12 @@ void add_sweep(CLI::App& app, Invocation& invocation) {
                    "most runs side by side; 0: one for each thread, as far as memory suffices")
       ->check(CLI::Range(0, 1024))
       ->capture_default_str();
-  command
-      ->add_option("--threads", options.threads,
-                   "number of threads of all runs together; 0: one for each CPU")
-      ->check(CLI::Range(0, 1024))
-      ->capture_default_str();
-  command
-      ->add_option("--data", options.data_root,
-                   "folder that contains the job's files [that of JOB, or ../data beside it]")
-      ->check(not_empty());
-  command
-      ->add_option_function<std::string>(
-          "--skip-bad",
-          [arguments](const std::string& text) {
-            arguments->options.skip_bad = jobs::SkipBad::parse(text);
-          },
-          "broken lines of the data to leave out and count: at most this number, or a share, 1%")
-      ->default_str("0");
-  command
-      ->add_option("--set", arguments->changes,
-                   "KEY=VALUE: sets a key of the job for all runs, as in schedule.epochs=3")
-      ->allow_extra_args(false)
-      ->take_all();
+  add_threads(*command, options.threads,
+              "number of threads of all runs together; 0: one for each CPU");
+  add_data(*command, options.data_root);
+  add_skip_bad(*command, options.skip_bad);
+  add_changes(*command, arguments->changes,
+              "KEY=VALUE: sets a key of the job for all runs, as in schedule.epochs=3");
   command->add_flag("--keep-runs", options.keep_runs, "keep the directories of finished runs");
   command->add_flag("--no-test", arguments->no_test,
                     "neither train the best again nor measure the test part");

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "apps/cli/checks.h"
 #include "apps/cli/commands.h"
 #include "embertable/errors.h"
 
@@ -98,7 +99,8 @@ void add_synth(CLI::App& app) {
           "NAME:ROWS, or NAME:ROWS:LEAST-MOST for lists of that many keys; may be repeated")
       ->required()
       ->allow_extra_args(false)
-      ->take_all();
+      ->take_all()
+      ->check(accepted_by([](const std::string& text) { table(text); }));
   command->add_option("--records", spec.records, "number of records")->required();
   command->add_option("--skew", spec.skew, "exponent of the Zipf distribution of keys; 0: uniform")
       ->capture_default_str();

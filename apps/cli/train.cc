@@ -17,6 +17,7 @@
 #include "apps/cli/commands.h"
 #include "apps/cli/exit_codes.h"
 #include "apps/cli/interrupt.h"
+#include "apps/cli/job_options.h"
 #include "apps/cli/train_report.h"
 #include "apps/jobs/run/metrics_csv.h"
 #include "apps/jobs/run/ranks.h"
@@ -43,10 +44,10 @@ struct TrainArguments {
 /// started, because before there is nothing to save.
 class Observers final : public jobs::TrainObserver {
  public:
-  Observers(std::vector<jobs::TrainObserver*> all, Interrupt& interrupt)
-      : all_(std::move(all)), interrupt_(interrupt) {}
+  Observers(std::vector<jobs::TrainObserver*> all, Interrupt& interrupt, Notice notice)
+      : all_(std::move(all)), interrupt_(interrupt), notice_(notice) {}
   void started(const jobs::StartReport& start) override {
-    interrupt_.arm();
+    interrupt_.arm(notice_);
     for (jobs::TrainObserver* one : all_) one->started(start);
   }
   void stepped(const jobs::StepReport& step) override {
@@ -68,6 +69,7 @@ class Observers final : public jobs::TrainObserver {
  private:
   std::vector<jobs::TrainObserver*> all_;
   Interrupt& interrupt_;
+  const Notice notice_;
 };
 
 template <class Report>
@@ -76,14 +78,17 @@ void train_with(const jobs::Job& job, const TrainArguments& arguments, Invocatio
   jobs::TrainOptions options = arguments.options;
   options.stop = [&] { return interrupt.requested(); };
   const bool reports = !options.exchange || options.exchange->host() == 0;
-  if (!reports) interrupt.arm(false);
+  if (!reports) interrupt.arm(Notice::kNone);
   Report report(job, options);
   jobs::MetricsCsv csv(arguments.csv);
   jobs::TensorBoard board(arguments.tensorboard);
   std::vector<jobs::TrainObserver*> all = {&report};
   if (!arguments.csv.empty()) all.push_back(&csv);
   if (!arguments.tensorboard.empty()) all.push_back(&board);
-  Observers observers(std::move(all), interrupt);
+  Observers observers(std::move(all), interrupt,
+                      !reports              ? Notice::kNone
+                      : options.out.empty() ? Notice::kStops
+                                            : Notice::kStopsAndSaves);
   const jobs::TrainReport end = jobs::train(job, options, observers);
   if (!end.interrupted) return;
   invocation.exit_code = interrupt.exit_code();
@@ -152,20 +157,10 @@ void run_together(TrainArguments arguments, const std::shared_ptr<Exchange>& exc
 }
 
 void add_reading(CLI::App& command, TrainArguments& arguments) {
-  command
-      .add_option("--data", arguments.options.data_root,
-                  "folder that contains the job's files [that of JOB, or ../data beside it]")
-      ->check(not_empty());
+  add_data(command, arguments.options.data_root);
   command.add_flag("--show", arguments.show,
                    "print the job with all its defaults, and train nothing");
-  command
-      .add_option_function<std::string>(
-          "--skip-bad",
-          [&arguments](const std::string& text) {
-            arguments.options.skip_bad = jobs::SkipBad::parse(text);
-          },
-          "broken lines of the data to leave out and count: at most this number, or a share, 1%")
-      ->default_str("0");
+  add_skip_bad(command, arguments.options.skip_bad);
 }
 
 void add_saving(CLI::App& command, TrainArguments& arguments) {
@@ -213,17 +208,10 @@ void add_train(CLI::App& app, Invocation& invocation) {
   command->add_option("JOB", arguments->job, "job file, described in docs/jobs.md")->required();
   add_reading(*command, *arguments);
   add_saving(*command, *arguments);
-  command
-      ->add_option("--threads", arguments->options.threads,
-                   "number of threads; 0: one for each CPU")
-      ->check(CLI::Range(0, 1024))
-      ->capture_default_str();
+  add_threads(*command, arguments->options.threads);
   command->add_option("--seed", arguments->seed, "short for --set seed=N");
-  command
-      ->add_option("--set", arguments->changes,
-                   "KEY=VALUE: sets a key of the job, as in schedule.epochs=3")
-      ->allow_extra_args(false)
-      ->take_all();
+  add_changes(*command, arguments->changes,
+              "KEY=VALUE: sets a key of the job, as in schedule.epochs=3");
   command->add_option("--csv", arguments->csv, "write a row for each epoch to this file")
       ->check(not_empty());
   command

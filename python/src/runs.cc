@@ -212,7 +212,13 @@ nb::dict measures_dict(const jobs::Measures& measures) {
 }
 
 jobs::SkipBad skip_bad_of(nb::handle given, const char* what) {
-  if (nb::isinstance<nb::str>(given)) return jobs::SkipBad::parse(utf8(given, what));
+  if (nb::isinstance<nb::str>(given)) {
+    try {
+      return jobs::SkipBad::parse(utf8(given, what));
+    } catch (const ValueError& error) {
+      throw ValueError(std::string(what) + " " + error.what());
+    }
+  }
   const std::int64_t most = integer(given, what);
   if (most < 0)
     throw ValueError(std::string(what) + " must be >= 0, or a share as '1%', got " +

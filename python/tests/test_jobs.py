@@ -296,6 +296,7 @@ def test_what_fails_on_one_host_fails_on_all(folder):
     (lambda: et.train(JOB, deadline=-1), "ValueError: train: deadline must be above 0, got -1"),
     (lambda: et.train(JOB, deadline=float("nan")), "ValueError: train: deadline must be above 0, got nan"),
     (lambda: et.train(JOB, skip_bad=-1), "ValueError: train: skip_bad must be >= 0, or a share as '1%', got -1"),
+    (lambda: et.train(JOB, skip_bad="x"), "ValueError: train: skip_bad must be a number of records from 0, or a share of them as 1%, got 'x'"),
     (lambda: et.sweep(JOB, "out", {"seed": [1]}, threads=-1), "ValueError: sweep: threads must be 0..1024, got -1"),
     (lambda: et.sweep(JOB, "out", {"seed": [1]}, jobs=1025), "ValueError: sweep: jobs must be 0..1024, got 1025"),
     (lambda: et.sweep(JOB, "out", {"seed": [1]}, skip_bad=-1), "ValueError: sweep: skip_bad must be >= 0"),

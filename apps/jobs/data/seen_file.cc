@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <filesystem>
 #include <limits>
 #include <span>
 #include <string_view>
+#include <utility>
 
 #include "apps/jobs/text/column_range.h"
 #include "apps/jobs/text/field_rule.h"
@@ -83,7 +85,12 @@ void add(SeenColumn& column, std::string_view text) {
     ++column.empty;
     return;
   }
-  if (column.has_all()) column.distinct.emplace(text);
+  std::string value(text);
+  if (column.has_all()) {
+    ++column.distinct[std::move(value)];
+  } else if (const auto found = column.distinct.find(value); found != column.distinct.end()) {
+    ++found->second;
+  }
   std::int64_t integer = 0;
   double number = 0;
   const bool is_integer = parses(text, integer);
@@ -103,7 +110,15 @@ void add(SeenColumn& column, std::string_view text) {
 
 }  // namespace
 
+std::int64_t SeenColumn::most_frequent() const noexcept {
+  std::int64_t most = 0;
+  for (const auto& [value, count] : distinct) most = std::max(most, count);
+  return most;
+}
+
 SeenFile look_at(const std::string& path, bool may_have_header) {
+  if (std::filesystem::exists(path) && !std::filesystem::is_regular_file(path))
+    throw ValueError(fmt::format("'{}' must be a regular file: it is read several times", path));
   SeenFile seen;
   seen.format = {.separator = separator_of(path), .header = false};
   const std::vector<std::string> first = first_record(path, seen.format.separator);

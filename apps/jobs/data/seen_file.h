@@ -2,7 +2,7 @@
 
 #include <cstdint>
 #include <string>
-#include <unordered_set>
+#include <unordered_map>
 #include <vector>
 
 #include "apps/jobs/text/csv_reader.h"
@@ -26,12 +26,16 @@ struct SeenColumn {
   std::int64_t texts = 0;
   bool whole = true;  ///< decimals are whole numbers, as 17775.0 is
   double lowest = 0, highest = 0;
-  std::unordered_set<std::string> distinct;  ///< values that are not empty, up to kMostDistinct
+
+  /// Values that are not empty, up to kMostDistinct, and how many records have each.
+  std::unordered_map<std::string, std::int64_t> distinct;
 
   std::int64_t filled() const noexcept { return integers + decimals + times + texts; }
   bool are_integers() const noexcept { return integers > 0 && integers == filled(); }
   bool are_numbers() const noexcept { return filled() > 0 && integers + decimals == filled(); }
   bool are_times() const noexcept { return times > 0 && times == filled(); }
+  /// Returns in how many records the most frequent value is.
+  std::int64_t most_frequent() const noexcept;
   bool has_all() const noexcept { return distinct.size() < kMostDistinct; }
 };
 
@@ -51,7 +55,8 @@ struct SeenFile {
 /// whether blanks stand around its fields, whether it has a header, and its columns. The first line
 /// is a header if none of its fields is empty, a number or a time, and none occurs in its column
 /// again. Memory grows with the different values. Throws IoError or DataLoss if the file cannot be
-/// read, ValueError if it has no record. `may_have_header` = false: the first line is a record.
+/// read, ValueError if it has no record, or is no regular file, as it is read several times.
+/// `may_have_header` = false: the first line is a record.
 SeenFile look_at(const std::string& path, bool may_have_header = true);
 
 }  // namespace embertable::jobs

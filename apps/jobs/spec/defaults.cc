@@ -4,8 +4,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstdint>
 #include <initializer_list>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -381,6 +383,14 @@ std::string note_of_defaults(const toml::table& job) {
   const Recipe* recipe = recipe_of(job);
   toml::table copy = job;
   return recipe == nullptr ? "" : Filling(copy, *recipe).note();
+}
+
+std::optional<std::int64_t> stable_batch_of_ratings(double share) {
+  constexpr double kMostRate = 0.5;
+  const Recipe& recipe = kRecipes[0];
+  const double most = kMostRate / recipe.learning_rate / share;
+  if (most >= static_cast<double>(recipe.batch)) return std::nullopt;
+  return static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(most)));
 }
 
 }  // namespace embertable::jobs

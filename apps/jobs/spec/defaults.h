@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 
 #include "apps/jobs/spec/toml_section.h"
@@ -16,5 +18,12 @@ bool fill_defaults(toml::table& job);
 /// Returns a sentence on the keys that a job with all of these leaves out, and that jobs of its
 /// kind without some of them have otherwise; "" if there are none.
 std::string note_of_defaults(const toml::table& job);
+
+/// Returns the largest power of two for the batch of an `mf` job in which some key has this share
+/// of the ratings, or nothing where the default is as good. A step adds up the gradients of a row:
+/// its rate is the job's times the times that the row occurs in the batch, and is stable below 2
+/// over the curvature of a rating's loss, which is taken as 4: 1 from the bias, and the square of
+/// the other vector. Requires: 0 < share <= 1.
+std::optional<std::int64_t> stable_batch_of_ratings(double share);
 
 }  // namespace embertable::jobs

@@ -86,11 +86,18 @@ class RunWatch final : public TrainObserver {
   std::function<void()> begins_;
 };
 
+/// Runs train without the validation part, the last one with it.
+constexpr std::string_view kTrainOnValidation = "split.train_on_validation";
+
 /// Returns what a run changes in its job.
 std::vector<Change> changes_of(const SweepSetting& setting, bool train_on_validation) {
   std::vector<Change> changes;
-  for (const auto& [key, value] : setting) changes.push_back(key + "=" + value);
-  changes.push_back(fmt::format("split.train_on_validation={}", train_on_validation));
+  for (const auto& [key, value] : setting) {
+    if (key == kTrainOnValidation)
+      throw ValueError(fmt::format("a sweep sets {} itself: it must not be swept", key));
+    changes.push_back(key + "=" + value);
+  }
+  changes.push_back(fmt::format("{}={}", kTrainOnValidation, train_on_validation));
   return changes;
 }
 

@@ -18,7 +18,7 @@ SkipBad SkipBad::parse(const std::string& text) {
   const bool in_range = is_share ? percent > 0 && percent <= 100 : skip_bad.most_ >= 0;
   if (parsed.ec != std::errc() || parsed.ptr != end || !in_range) {
     throw ValueError(fmt::format(
-        "skip-bad must be a number of records from 0, or a share of them as 1%, got '{}'", text));
+        "must be a number of records from 0, or a share of them as 1%, got '{}'", text));
   }
   skip_bad.share_ = percent / 100;
   return skip_bad;

@@ -14,7 +14,7 @@ TEST(SkipBad, IsANumberOrAShare) {
   EXPECT_EQ(SkipBad::parse("1.5%").text(), "1.5%");
   for (const char* text : {"", "-1", "0%", "101%", "1 %", "x", "%", "1e2"}) {
     EXPECT_EQ(refusal<ValueError>("", [&] { SkipBad::parse(text); }),
-              "skip-bad must be a number of records from 0, or a share of them as 1%, got '" +
+              "must be a number of records from 0, or a share of them as 1%, got '" +
                   std::string(text) + "'");
   }
 }
