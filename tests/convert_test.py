@@ -226,6 +226,14 @@ class Convert(unittest.TestCase):
         self.assertEqual(code, 1)
         self.assertIn("step 12 is already saved there", err)
 
+    def test_a_trained_run_gets_no_step_of_tables_alone(self):
+        shutil.copytree(self.saved, self.out("trained"))
+        call("export", self.saved, "--format", "tf", "--out", self.out())
+        code, _, err = call("import", self.out(), "--format", "tf", "--out", self.out("trained"), "--step", "9999")
+        self.assertEqual(code, 1)
+        self.assertIn(f"'{self.out('trained')}' must not be a run of `embertable train`", err)
+        self.assertEqual(call("eval", self.out("trained"), "--data", self.folder)[0], 0)
+
     def test_import_says_what_is_wrong(self):
         call("export", self.saved, "--format", "tf", "--out", self.out())
         for words, said in [(["--table", "usr"], "there is no array 'usr'"),

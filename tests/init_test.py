@@ -179,6 +179,15 @@ class Init(unittest.TestCase):
             self.assertEqual(code, 1)
             self.assertIn("the run diverges", err)
 
+        lines = ["user,item,rating"]  # most records have no rating, and are not counted
+        for k in range(60_000):
+            lines.append(f"{self.chance.randrange(2_000)},{k if k % 20 or self.chance.random() > 0.3 else 0},"
+                         f"{'' if k % 20 else 1 + k // 20 % 5}")
+        self.init(self.write("data.csv", lines), "--force")
+        self.assertIn(self.job()["schedule"]["batch"], (32, 64))
+        self.assertIn(" batch: one item has ", (self.folder / "data.toml").read_text())
+        self.trains("data.toml", "--set", "schedule.epochs=6")
+
     def test_quotes_around_every_field(self):
         for separator, name in [(";", "semicolon.csv"), ("\t", "tab.tsv"), ("|", "bar.csv"), (",", "comma.csv")]:
             lines = [("User-ID", "ISBN", "Book-Rating"), *self.ratings()]
@@ -206,6 +215,34 @@ class Init(unittest.TestCase):
         for column in "request_id", "version", "at":
             self.assertIn(f"# left out: {column}: ", text)
         self.assertIn("auc", self.trains()["validation"])
+
+    def test_amounts_are_told_from_keys_by_their_names(self):
+        names = ["price_per_item", "pages_per_session", "in_stock", "amount_paid", "userId", "zip", "item", "shop code"]
+        lines = [",".join([str(self.chance.randrange(90)) for _ in names] + [str(k % 2)]) for k in range(400)]
+        self.init(self.write("data.csv", [",".join([*names, "clicked"]), *lines]), "--model", "ctr")
+        self.assertEqual(self.job()["ids"]["field"]["buckets"], names[:4])
+
+    def test_a_job_may_go_to_standard_output(self):
+        path = self.write("data.csv", ["user,item,rating", *(f"{u},{i},{r}" for u, i, r in self.ratings())])
+        log = self.folder / "log"
+        self.init(path)
+        job = (self.folder / "data.toml").read_text()
+        for mode, before in (("w", ""), ("a", "precious\n")):
+            log.write_text(before)
+            with open(log, mode) as out:
+                done = subprocess.run([PROGRAM, "init", path, "--out", "/dev/stdout", "--force"], stdout=out)
+            self.assertEqual(done.returncode, 0)
+            self.assertTrue(log.read_text().startswith(before + str(path)), log.read_text())
+            self.assertIn(job, log.read_text())
+
+    def test_names_that_no_file_can_have(self):
+        path = self.write("data.csv", ["user,item,rating", *(f"{u},{i},{r}" for u, i, r in self.ratings())])
+        (self.folder / "loop").symlink_to("loop")
+        (self.folder / "dangling").symlink_to("nowhere")
+        self.assertIn("cannot open", self.refused(self.folder / "loop"))
+        for name, said in (("x" * 300, "File name too long"), ("dangling", "exists; --force replaces it"),
+                           ("loop", "exists; --force replaces it")):
+            self.assertIn(said, self.refused(path, "--out", self.folder / name))
 
     def test_fractions_are_numbers_and_a_label_at_the_end_is_found(self):
         lines = [f"{self.chance.choice('abc')},{self.chance.random():.4f},2024-01-0{1 + k % 9},{'>50K' if k % 3 else '<=50K'}"

@@ -286,6 +286,11 @@ class JobWords(unittest.TestCase):
                 self.assertEqual(self.call(words[0], run / "best", *words[2:])[1], mine)
         code, _, err = self.call("eval", next(run.glob("step_*")))
         self.assertEqual((code, err), (0, ""))
+        code, digest, err = self.call("digest", run)
+        self.assertIn(f"that of epoch {epoch}, the best, is in {run}/best", err)
+        next((run / "best").glob("step_*/manifest.json")).write_text("{")
+        self.assertEqual(self.call("digest", run)[:2], (0, digest))  # it is of the latest step
+        self.assertIn("the best epoch cannot be read", self.call("digest", run)[2])
 
     def test_a_model_without_patience_has_no_best_epoch(self):
         run = self.folder / "plain"

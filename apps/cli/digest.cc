@@ -19,13 +19,22 @@ struct DigestArguments {
   bool json = false;
 };
 
+/// Says on stderr where a run has its best epoch. The digest does not depend on it.
+void say_where_best_is(const std::string& run) {
+  try {
+    if (const auto best = jobs::best_of_run(run))
+      print_message(
+          fmt::format("the digest is of the latest step; that of epoch {}, the best, is in {}",
+                      best->epoch, best->run.string()));
+  } catch (const std::exception& error) {
+    print_message(fmt::format("the best epoch cannot be read: {}", error.what()));
+  }
+}
+
 void run(const DigestArguments& arguments) {
   const std::vector<std::string> skipped = say_skipped(arguments.path);
   const std::string digest = jobs::saved_digest(arguments.path);
-  if (const auto best = jobs::best_of_run(arguments.path)) {
-    fmt::print(stderr, "the digest is of the latest step; that of epoch {}, the best, is in {}\n",
-               best->epoch, best->run.string());
-  }
+  say_where_best_is(arguments.path);
   const nlohmann::ordered_json json = {{"digest", digest}, {"skipped", skipped}};
   fmt::print("{}\n", arguments.json
                          ? json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)

@@ -16,6 +16,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <vector>
 
 #include "apps/cli/checks.h"
@@ -23,7 +24,7 @@
 #include "apps/cli/numbers.h"
 #include "apps/cli/train_report.h"
 #include "apps/convert/printable.h"
-#include "apps/convert/text_file.h"
+#include "apps/convert/result_file.h"
 #include "apps/jobs/data/seen_file.h"
 #include "apps/jobs/spec/defaults.h"
 #include "base/did_you_mean.h"
@@ -75,10 +76,11 @@ bool is_called_an_item(const SeenColumn& column) {
 /// True if the numbers of a column are names of something, by the column's own name.
 bool is_called_a_key(const SeenColumn& column) {
   const std::string name = lower(column.name);
+  for (const std::string_view amount : {"paid", "bid", "grid", "mid"})
+    if (name.ends_with(amount)) return false;
   for (const std::string_view end : {"id", "nbr", "code", "key", "zip"})
     if (name.ends_with(end)) return true;
-  const auto ends = [&](std::string_view word) { return name.ends_with(word); };
-  return std::ranges::any_of(kUsers, ends) || std::ranges::any_of(kItems, ends);
+  return std::ranges::count(kUsers, name) + std::ranges::count(kItems, name) > 0;
 }
 
 /// Returns a text as TOML has it. Throws ValueError unless it is UTF-8.
@@ -138,7 +140,7 @@ Commas commas_of(std::string_view text) {
 /// Says what the commas are if most texts of a column are numbers with commas; "" otherwise.
 std::string commas_in(const SeenColumn& column) {
   std::array<std::int64_t, 4> count{};
-  for (const auto& [text, _] : column.distinct) ++count[static_cast<int>(commas_of(text))];
+  for (const std::string& text : column.distinct) ++count[static_cast<int>(commas_of(text))];
   const auto [none, decimal, thousands, either] = count;
   if (none >= decimal + thousands + either) return "";
   if (decimal > 0 && thousands == 0) return "a decimal comma";
@@ -232,10 +234,11 @@ class Draft {
   const std::vector<std::string>& left_out() const noexcept { return left_out_; }
 
  private:
-  const SeenColumn& column(const std::string& name) const {
-    const auto found = std::find(names_.begin(), names_.end(), name);
-    return seen_.columns[found - names_.begin()];
+  std::size_t index_of(const std::string& name) const {
+    return static_cast<std::size_t>(std::ranges::find(names_, name) - names_.begin());
   }
+
+  const SeenColumn& column(const std::string& name) const { return seen_.columns[index_of(name)]; }
 
   std::string toml_column(const std::string& name) const {
     return seen_.format.header && column(name).called.empty() ? toml(name) : name;
@@ -381,8 +384,7 @@ class Draft {
   }
 
   static std::vector<std::string> sorted(const SeenColumn& column) {
-    std::vector<std::string> values;
-    for (const auto& [value, _] : column.distinct) values.push_back(value);
+    std::vector<std::string> values(column.distinct.begin(), column.distinct.end());
     std::sort(values.begin(), values.end());
     return values;
   }
@@ -459,16 +461,16 @@ class Draft {
 
   /// Writes a smaller batch where a key has so many of the ratings that the default diverges.
   void write_schedule() {
-    const SeenColumn *users = &column(user_), *items = &column(item_);
-    const bool is_user = users->most_frequent() > items->most_frequent();
-    const double share = static_cast<double>((is_user ? users : items)->most_frequent()) /
-                         static_cast<double>(seen_.records);
+    const std::vector<double> shares = jobs::greatest_shares(
+        arguments_.file, seen_, std::array{index_of(user_), index_of(item_), index_of(label_)});
+    const bool is_user = shares[0] > shares[1];
+    const double share = std::max(shares[0], shares[1]);
     const std::optional<std::int64_t> batch = jobs::stable_batch_of_ratings(share);
     if (!batch || *batch >= seen_.records) return;
     lines_ += fmt::format(
-        "\n[schedule]\nbatch = {} # a row adds up its gradients of a batch: one {} has {:.2g} % of "
-        "the ratings\n",
-        *batch, is_user ? "user" : "item", 100 * share);
+        "\n[schedule]\nbatch = {} # a row adds up its gradients of a batch: one {} has {:.{}f} % "
+        "of the ratings\n",
+        *batch, is_user ? "user" : "item", 100 * share, share < 0.1 ? 1 : 0);
   }
 
   void write_fields() {
@@ -535,17 +537,16 @@ void run(const InitArguments& arguments) {
     while (out.has_extension()) out.replace_extension();
     out += ".toml";
   }
-  if (!arguments.force && std::filesystem::exists(out))
-    throw IoError(fmt::format("'{}' exists; --force replaces it", out.string()));
   std::error_code none;
+  if (!arguments.force && std::filesystem::exists(std::filesystem::symlink_status(out, none)))
+    throw IoError(fmt::format("'{}' exists; --force replaces it", out.string()));
   if (std::filesystem::equivalent(out, file, none))
     throw ValueError(fmt::format("--out must not be the data, got '{}'", out.string()));
-  jobs::write_text_file(out, text);
+  jobs::write_result(out.string(), text);
   const auto folder = [](const std::filesystem::path& path) {
     return path.has_parent_path() ? path.parent_path() : std::filesystem::path(".");
   };
-  std::error_code ignored;
-  const bool beside = std::filesystem::equivalent(folder(out), folder(file), ignored);
+  const bool beside = std::filesystem::equivalent(folder(out), folder(file), none);
   const double bad = draft.share_of_bad();
   fmt::print("wrote {}\nnext:\n  embertable train {} --out RUN{}{}\n", out.string(),
              shell_word(out.string()), beside ? "" : " --data " + shell_word(folder(file).string()),

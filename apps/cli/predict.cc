@@ -73,7 +73,7 @@ void run(PredictArguments& arguments) {
   rows.has_label = !arguments.no_label;
   rows.copy_ids = !arguments.no_ids;
   if (arguments.items > 0) rows.items = arguments.items;
-  const bool to_file = !jobs::ScoreWriter::is_standard_output(arguments.output);
+  const bool to_file = !jobs::ResultFile::is_standard_output(arguments.output);
   jobs::ScoreWriter writer(arguments.output, arguments.json && !to_file
                                                  ? jobs::ScoreWriter::Format::kJson
                                                  : jobs::ScoreWriter::Format::kCsv);

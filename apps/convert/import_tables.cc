@@ -11,6 +11,8 @@
 #include "apps/convert/keys_file.h"
 #include "apps/convert/word2vec.h"
 #include "base/byte_watch.h"
+#include "checkpoint/reader.h"
+#include "checkpoint/run_directory.h"
 #include "checkpoint/writer.h"
 #include "embertable/errors.h"
 #include "embertable/id_map.h"
@@ -132,9 +134,21 @@ ImportReport import_words(const ImportOptions& options, const Converted& convert
   return {.step = writer.commit(), .left_out = {}};
 }
 
+/// Refuses a run that `embertable train` saved: a newer step, of tables alone, is none that it can
+/// go on from.
+void refuse_trained_run(const fs::path& out) {
+  checkpoint::FileSystem& files = checkpoint::local_files();
+  if (!fs::is_directory(out) || checkpoint::list_steps(files, out).empty()) return;
+  if (!checkpoint::Reader(files, out).caller_state().blobs.contains("job.toml")) return;
+  throw ValueError(fmt::format(
+      "'{}' must not be a run of `embertable train`: it could not go on from tables alone",
+      out.string()));
+}
+
 }  // namespace
 
 ImportReport import_tables(const ImportOptions& options, const Converted& converted) {
+  refuse_trained_run(options.out);
   return options.format == TableFormat::kWord2vec ? import_words(options, converted)
                                                   : import_arrays(options, converted);
 }

@@ -43,7 +43,8 @@ struct ImportReport {
 /// file, and the lines of "TABLE.keys.txt" beside an .npy file, become the keys of the rows, texts.
 ///
 /// Throws KeyError for a source that does not exist; ValueError for what cannot be a table or slot,
-/// for no table and for two of one name; StateError if the step exists; IoError, DataLoss.
+/// for no table and for two of one name, and for a run that `embertable train` saved, which could
+/// not go on from tables alone; StateError if the step exists; IoError, DataLoss.
 ImportReport import_tables(const ImportOptions& options, const Converted& converted);
 
 }  // namespace embertable::jobs

@@ -20,6 +20,13 @@ namespace {
 
 constexpr int kBorrow = PyBUF_FORMAT | PyBUF_C_CONTIGUOUS;
 
+/// True for an array of numpy.ma in which something is masked: its buffer has numbers there too,
+/// which mean nothing. The type is told by its name, as numpy.ma may not be loaded.
+bool has_masked(nb::handle array) {
+  return std::strcmp(Py_TYPE(array.ptr())->tp_name, "MaskedArray") == 0 &&
+         nb::cast<bool>(numpy().attr("ma").attr("is_masked")(array));
+}
+
 std::int64_t elements(const Py_buffer& view) { return view.len / view.itemsize; }
 
 /// Returns the device that holds an array, by its DLPack type, or "" if the CPU can read its
@@ -84,6 +91,7 @@ nb::object as_array(nb::handle source, const std::string& what, const char* of) 
   };
   if (source.is_none() || PyUnicode_Check(source.ptr()) || PyBytes_Check(source.ptr()))
     refuse(type_text(source));
+  if (has_masked(source)) refuse("a masked array: filled() puts numbers where there are none");
   check_host_memory(source, what);
   nb::object array;
   try {
@@ -300,7 +308,7 @@ struct Buffer::Held {
 };
 
 std::optional<Buffer> Buffer::of(nb::handle object, int flags) {
-  if (!PyObject_CheckBuffer(object.ptr())) return std::nullopt;
+  if (!PyObject_CheckBuffer(object.ptr()) || has_masked(object)) return std::nullopt;
   auto held = std::make_unique<Held>();
   if (PyObject_GetBuffer(object.ptr(), &held->view, flags) != 0) {
     PyErr_Clear();

@@ -52,6 +52,24 @@ def test_what_are_no_integers_is_a_type_error(ids, name):
         look_up(ids)
 
 
+def test_a_masked_array_is_refused_where_something_is_masked():
+    """Its memory has numbers beneath the mask too."""
+    assert np.array_equal(look_up(np.ma.array(IDS)), USER_ROWS[IDS])
+    assert np.array_equal(look_up(np.ma.array(IDS, mask=[False] * 4)), USER_ROWS[IDS])
+    masked = np.ma.array(IDS, mask=[False, True, False, False])
+    assert np.array_equal(look_up(masked.filled(1)), USER_ROWS[[3, 1, 15, 2]])
+    for ids in (masked, masked.astype("int16")):
+        with pytest.raises(ValueError, match="feature '': ids must be an array of integers, got a masked array"):
+            look_up(ids)
+    embedding = one_feature()
+    embedding.enqueue(IDS)
+    gradients = np.ma.array(np.ones_like(embedding.dequeue()))
+    gradients[0, 0] = np.ma.masked
+    with pytest.raises(ValueError, match="floating-point numbers, got a masked array"):
+        embedding.apply_gradients(gradients)
+    embedding.apply_gradients(gradients.filled(0))
+
+
 @pytest.mark.parametrize("ids", [None, "text", b"bytes", object(), {1, 2}, [[1], [2, 3]], [2**64]])
 def test_what_is_no_array_is_a_value_error(ids):
     with pytest.raises(ValueError, match="feature ''"):

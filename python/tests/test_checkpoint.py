@@ -3,6 +3,7 @@
 import collections
 import contextlib
 import os
+import shutil
 import signal
 import sys
 import threading
@@ -90,6 +91,9 @@ def test_a_run_is_verified_by_its_highest_step(tmp_path, name):
     with pytest.raises(et.DataLossError, match=file.name):
         et.verify_checkpoint(tmp_path)
     assert len(embedding.restore(tmp_path).skipped) == 1
+    shutil.rmtree(next(other for other in tmp_path.glob("step_*") if other != step))
+    with pytest.raises(et.DataLossError, match=file.name):  # there is no other
+        et.verify_checkpoint(tmp_path)
 
 
 def test_an_engine_that_is_not_built_cannot_be_saved(tmp_path):

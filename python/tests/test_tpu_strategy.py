@@ -1,6 +1,7 @@
 """tpu_embedding's strategies: scopes, functions that run for each replica, data sets, devices."""
 
 import collections
+import contextlib
 import os
 import signal
 import threading
@@ -183,12 +184,81 @@ def test_the_first_error_is_raised_when_all_have_ended():
         on.run(lambda x: x, (et.PerReplica([1, 2, 3]),))
 
 
+def numbers_on(on):
+    """An embedding of one feature, whose rows are their numbers."""
+    table = tpu.TableConfig(20, 1, name="numbers", initializer=lambda shape, dtype=None: np.arange(20).reshape(20, 1))
+    return embedding_on(on, {"f": tpu.FeatureConfig(table)})
+
+
+def test_batches_that_others_feed_are_not_dropped_by_a_run_that_fails():
+    on = strategy(replicas_per_host=2, timeout=0.2)
+    embedding = numbers_on(on)
+
+    def feed(core, x):
+        embedding.enqueue({"f": np.array([x])}, device=on.extended.worker_devices[core])
+
+    def step(fails):
+        values = embedding.dequeue()
+        embedding.apply_gradients({"f": np.zeros_like(values["f"])})
+        if fails and tpu.get_replica_context().replica_id_in_sync_group == 1:
+            raise ValueError("the loss is nan")
+        return values["f"].item()
+
+    for core, x in ((0, 1), (1, 1), (0, 2), (1, 2), (0, 3)):
+        feed(core, x)
+        if (core, x) == (1, 1):
+            assert on.run(step, (False,)) == (1, 1)
+    with pytest.raises(ValueError, match="nan"):
+        on.run(step, (True,))
+    feed(1, 3)
+    feed(0, 4)
+    feed(1, 4)
+    assert [on.run(step, (False,)) for _ in range(2)] == [(3, 3), (4, 4)]
+
+
+def test_the_first_error_is_raised_though_nothing_can_be_dropped(monkeypatch):
+    on = strategy(replicas_per_host=2, timeout=0.2)
+    embedding = numbers_on(on)
+    calls = []
+
+    def refuse(self):
+        calls.append(self)
+        raise RuntimeError("another thread enqueues")
+
+    monkeypatch.setattr(tpu.TPUEmbedding, "drop_unmatched_batches", refuse)
+
+    def step():
+        if tpu.get_replica_context().replica_id_in_sync_group == 1:
+            raise KeyError("mine")
+        embedding.enqueue({"f": np.array([1])})
+
+    with pytest.raises(KeyError, match="mine"):
+        on.run(step)
+    assert calls == [embedding]
+
+
+def test_a_scope_that_an_interruption_cuts_off_ends_no_other():
+    on = strategy()
+    with on.scope():
+        cut_off = []
+
+        def other():
+            with contextlib.ExitStack() as stack:
+                stack.enter_context(on.scope())
+                cut_off.append(stack.pop_all())
+
+        thread = threading.Thread(target=other)
+        thread.start()
+        thread.join()
+        cut_off.pop().close()
+        assert tpu.get_strategy() is on
+    assert tpu.get_strategy() is None
+
+
 @pytest.mark.parametrize("fails", ["before", "its ids"])
 def test_a_replica_that_fails_leaves_the_others_no_batch_ahead(fails):
     on = strategy(replicas_per_host=2, timeout=0.2)
-    table = tpu.TableConfig(20, 1, name="numbers", initializer=lambda shape, dtype=None: np.arange(20).reshape(20, 1))
-    with on.scope():
-        embedding = tpu.TPUEmbedding({"f": tpu.FeatureConfig(table)}, tpu.SGD(0.1))
+    embedding = numbers_on(on)
 
     def step(x):
         second = tpu.get_replica_context().replica_id_in_sync_group == 1

@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace embertable::checkpoint {
@@ -185,7 +186,7 @@ void remove_all(Directory& directory, const std::string& name);
 std::string read_file(FileSystem& files, const std::filesystem::path& path, std::int64_t limit);
 std::string read_file(const File& file, const std::filesystem::path& path, std::int64_t limit);
 
-inline std::span<const std::byte> bytes_of(const std::string& text) {
+inline std::span<const std::byte> bytes_of(std::string_view text) {
   return std::as_bytes(std::span(text.data(), text.size()));
 }
 

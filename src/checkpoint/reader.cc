@@ -81,7 +81,7 @@ std::optional<OpenStep> open_numbered(Directory& opened, const fs::path& run, st
 }
 
 /// Opens the latest step of a run and lists why higher ones were skipped; empty if a step that was
-/// looked at is removed meanwhile. Throws IoError if there is none.
+/// looked at is removed meanwhile. Throws IoError if there is none, DataLoss if all are damaged.
 std::optional<OpenStep> open_latest(Directory& opened, const fs::path& run,
                                     std::vector<std::string>& skipped) {
   const std::vector<std::int64_t> steps = list_steps(opened);
@@ -95,7 +95,9 @@ std::optional<OpenStep> open_latest(Directory& opened, const fs::path& run,
       listed += "; " + skipped.back();
     }
   }
-  throw IoError(run.string() + ": cannot open: there is no checkpoint" + listed);
+  const std::string text = run.string() + ": cannot open: there is no checkpoint" + listed;
+  if (!skipped.empty()) throw DataLoss(text);
+  throw IoError(text);
 }
 
 /// Opens a directory, also through links; null if nothing or something else has the path.

@@ -9,6 +9,8 @@
 #include <limits>
 #include <span>
 #include <string_view>
+#include <system_error>
+#include <unordered_map>
 #include <utility>
 
 #include "apps/jobs/text/column_range.h"
@@ -85,12 +87,7 @@ void add(SeenColumn& column, std::string_view text) {
     ++column.empty;
     return;
   }
-  std::string value(text);
-  if (column.has_all()) {
-    ++column.distinct[std::move(value)];
-  } else if (const auto found = column.distinct.find(value); found != column.distinct.end()) {
-    ++found->second;
-  }
+  if (column.has_all()) column.distinct.emplace(text);
   std::int64_t integer = 0;
   double number = 0;
   const bool is_integer = parses(text, integer);
@@ -110,14 +107,10 @@ void add(SeenColumn& column, std::string_view text) {
 
 }  // namespace
 
-std::int64_t SeenColumn::most_frequent() const noexcept {
-  std::int64_t most = 0;
-  for (const auto& [value, count] : distinct) most = std::max(most, count);
-  return most;
-}
-
 SeenFile look_at(const std::string& path, bool may_have_header) {
-  if (std::filesystem::exists(path) && !std::filesystem::is_regular_file(path))
+  std::error_code none;
+  const std::filesystem::file_status found = std::filesystem::status(path, none);
+  if (std::filesystem::exists(found) && !std::filesystem::is_regular_file(found))
     throw ValueError(fmt::format("'{}' must be a regular file: it is read several times", path));
   SeenFile seen;
   seen.format = {.separator = separator_of(path), .header = false};
@@ -159,6 +152,32 @@ SeenFile look_at(const std::string& path, bool may_have_header) {
   seen.broken = reader.left_out().total();
   if (seen.records < 1) throw ValueError(fmt::format("'{}' must have records, got none", path));
   return seen;
+}
+
+std::vector<double> greatest_shares(const std::string& path, const SeenFile& seen,
+                                    std::span<const std::size_t> columns) {
+  CsvFormat format = seen.format;
+  format.header = false;  // columns are taken by their numbers, whatever names there are
+  std::vector<std::string> numbers;
+  for (const std::size_t column : columns) numbers.push_back(std::to_string(column + 1));
+  CsvReader reader(std::span(&path, 1), format, numbers, kAnyNumber);
+  std::vector<std::unordered_map<std::string, std::int64_t>> counts(columns.size());
+  std::int64_t records = 0;
+  bool is_header = seen.format.header;
+  read_some(reader, SeenFile::kMostRecords + 1, [&] {
+    if (std::exchange(is_header, false)) return;
+    for (std::size_t i = 0; i < columns.size(); ++i)
+      if (reader.text(i).empty()) return;
+    ++records;
+    for (std::size_t i = 0; i < columns.size(); ++i) ++counts[i][std::string(reader.text(i))];
+  });
+  std::vector<double> shares;
+  for (const auto& of_column : counts) {
+    std::int64_t most = 0;
+    for (const auto& [_, count] : of_column) most = std::max(most, count);
+    shares.push_back(records > 0 ? static_cast<double>(most) / static_cast<double>(records) : 0);
+  }
+  return shares;
 }
 
 }  // namespace embertable::jobs

@@ -1,8 +1,10 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
-#include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "apps/jobs/text/csv_reader.h"
@@ -26,16 +28,12 @@ struct SeenColumn {
   std::int64_t texts = 0;
   bool whole = true;  ///< decimals are whole numbers, as 17775.0 is
   double lowest = 0, highest = 0;
-
-  /// Values that are not empty, up to kMostDistinct, and how many records have each.
-  std::unordered_map<std::string, std::int64_t> distinct;
+  std::unordered_set<std::string> distinct;  ///< values that are not empty, up to kMostDistinct
 
   std::int64_t filled() const noexcept { return integers + decimals + times + texts; }
   bool are_integers() const noexcept { return integers > 0 && integers == filled(); }
   bool are_numbers() const noexcept { return filled() > 0 && integers + decimals == filled(); }
   bool are_times() const noexcept { return times > 0 && times == filled(); }
-  /// Returns in how many records the most frequent value is.
-  std::int64_t most_frequent() const noexcept;
   bool has_all() const noexcept { return distinct.size() < kMostDistinct; }
 };
 
@@ -58,5 +56,11 @@ struct SeenFile {
 /// read, ValueError if it has no record, or is no regular file, as it is read several times.
 /// `may_have_header` = false: the first line is a record.
 SeenFile look_at(const std::string& path, bool may_have_header = true);
+
+/// Returns for each of some columns, by their indices, which share its most frequent value has of
+/// the records in which all of them are filled: 0 if there are none. Reads the records that
+/// look_at() has looked at; memory and errors likewise.
+std::vector<double> greatest_shares(const std::string& path, const SeenFile& seen,
+                                    std::span<const std::size_t> columns);
 
 }  // namespace embertable::jobs

@@ -13,6 +13,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "apps/convert/result_file.h"
 #include "apps/jobs/data/zipf.h"
 #include "base/float_environment.h"
 #include "base/math.h"
@@ -209,12 +210,6 @@ std::string job_text(const SynthSpec& spec, const std::string& data) {
                     features);
 }
 
-void write_text(const std::filesystem::path& path, const std::string& text) {
-  TextFile file(path, false);
-  file.add(text);
-  file.close();
-}
-
 bool is_name(const std::string& text) {
   return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
@@ -269,8 +264,8 @@ SynthReport write_synth(const SynthSpec& spec, const std::filesystem::path& stem
   report.all = all.loss();
   for (std::size_t part = 0; part < parts.size(); ++part)
     report.parts[static_cast<std::size_t>(part)] = parts[static_cast<std::size_t>(part)].loss();
-  write_text(report.job, job_text(spec, report.data.filename().string()));
-  write_text(report.truth, truth_text(spec, report));
+  write_result(report.job.string(), job_text(spec, report.data.filename().string()));
+  write_result(report.truth.string(), truth_text(spec, report));
   return report;
 }
 

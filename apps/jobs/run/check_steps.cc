@@ -95,9 +95,21 @@ std::optional<CheckedStep> check_step(FileSystem& files, const fs::path& directo
   }
 }
 
-bool holds_steps(FileSystem& files, const fs::path& run) {
-  const auto found = files.stat(run);
-  return found && found->directory && !checkpoint::list_steps(files, run).empty();
+/// Checks the highest step of a run, or all. Returns none if there is none, or none any longer.
+std::vector<CheckedStep> check_run(FileSystem& files, const fs::path& run, bool all) {
+  std::vector<CheckedStep> checked;
+  std::set<std::int64_t> removed;
+  while (checked.empty()) {
+    std::vector<std::int64_t> steps = checkpoint::list_steps(files, run);
+    std::erase_if(steps, [&](std::int64_t step) { return removed.contains(step); });
+    if (steps.empty()) break;
+    if (!all) steps.erase(steps.begin(), steps.end() - 1);
+    removed.insert(steps.begin(), steps.end());
+    for (const std::int64_t step : steps)
+      if (auto one = check_step(files, run / checkpoint::step_name(step)))
+        checked.push_back(*std::move(one));
+  }
+  return checked;
 }
 
 }  // namespace
@@ -113,24 +125,12 @@ std::vector<CheckedStep> check_steps(const fs::path& path, bool all) {
     if (auto step = check_step(files, path)) return {*std::move(step)};
     throw IoError(fmt::format("{}: cannot read: the step was removed", path.string()));
   }
-  const auto refuse = [&] {
+  std::vector<CheckedStep> checked = check_run(files, path, all);
+  if (checked.empty())
     throw IoError(fmt::format("{}: cannot open: there is no checkpoint", path.string()));
-  };
-  std::vector<CheckedStep> checked;
-  std::set<std::int64_t> removed;
-  while (checked.empty()) {
-    std::vector<std::int64_t> steps = checkpoint::list_steps(files, path);
-    std::erase_if(steps, [&](std::int64_t step) { return removed.contains(step); });
-    if (steps.empty()) refuse();
-    if (!all) steps.erase(steps.begin(), steps.end() - 1);
-    removed.insert(steps.begin(), steps.end());
-    for (const std::int64_t step : steps)
-      if (auto one = check_step(files, path / checkpoint::step_name(step)))
-        checked.push_back(*std::move(one));
-  }
-  if (const fs::path best = path / BestEpoch::kFolder; holds_steps(files, best)) {
-    for (CheckedStep& step : check_steps(best, all)) checked.push_back(std::move(step));
-  }
+  const fs::path best = path / BestEpoch::kFolder;
+  if (const auto found = files.stat(best); found && found->directory)
+    for (CheckedStep& step : check_run(files, best, all)) checked.push_back(std::move(step));
   return checked;
 }
 

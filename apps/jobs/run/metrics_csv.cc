@@ -65,14 +65,14 @@ KeptRows rows_until(std::ifstream file, std::int32_t epochs) {
   return kept;
 }
 
-/// Refuses to overwrite a file that no run wrote, such as the job's data.
+/// Refuses to overwrite a file that no run wrote, such as the job's data. One that was killed may
+/// have left a part of the first line.
 void refuse_other_file(const std::string& path) {
-  std::error_code none;
-  if (!fs::is_regular_file(path, none) || checkpoint::descriptor_named(path)) return;
-  std::string start(kColumns.size(), ' ');
   std::ifstream file(path, std::ios::binary);
+  if (!file) throw IoError(fmt::format("'{}': cannot open", path));
+  std::string start(kColumns.size(), ' ');
   file.read(start.data(), static_cast<std::streamsize>(start.size()));
-  if (file.gcount() == 0 || (file && start == kColumns)) return;
+  if (kColumns.starts_with(start.substr(0, static_cast<std::size_t>(file.gcount())))) return;
   throw ValueError(fmt::format(
       "'{}' must be a new file, an empty one or one that a run wrote, got one that does not begin "
       "with \"{}\"",
@@ -108,13 +108,12 @@ void MetricsCsv::started(const StartReport& start) {
   metrics_ = start.job.metrics;
   std::string kept;
   std::error_code none;
-  const bool goes_on =
-      start.resumed && fs::is_regular_file(path_, none) && !checkpoint::descriptor_named(path_);
+  const bool exists = fs::is_regular_file(path_, none) && !checkpoint::descriptor_named(path_);
+  const bool goes_on = start.resumed && exists;
+  if (exists) refuse_other_file(path_);
   if (start.resumed) epochs_ = start.resumed->epochs;
   if (goes_on) {
-    std::ifstream file(path_, std::ios::binary);
-    if (!file) throw IoError(fmt::format("{}: cannot open", path_));
-    KeptRows rows = rows_until(std::move(file), epochs_);
+    KeptRows rows = rows_until(std::ifstream(path_, std::ios::binary), epochs_);
     kept = std::move(rows.text);
     if (!kept.empty()) take_order_of(measured_columns(kept));
     samples_ = rows.samples;
@@ -122,7 +121,6 @@ void MetricsCsv::started(const StartReport& start) {
     replaced.write(checkpoint::bytes_of(kept));
     replaced.commit();
   }
-  if (!goes_on) refuse_other_file(path_);
   has_header_ = !kept.empty();
   file_.open(path_, std::ios::binary | (goes_on ? std::ios::app : std::ios::trunc));
   write("");

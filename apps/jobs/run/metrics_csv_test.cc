@@ -1,5 +1,6 @@
 #include "apps/jobs/run/metrics_csv.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -135,6 +136,27 @@ TEST(MetricsCsv, AResumedRunKeepsTheOrderOfTheColumns) {
             "validation_auc, got validation_auc, validation_logloss; take these metrics, or "
             "another file");
   EXPECT_EQ(content(files.path("run.csv")), both);
+}
+
+TEST(MetricsCsv, AResumedRunReplacesNoOtherFile) {
+  const TemporaryFiles files;
+  for (const char* text : {"one line", "one line\n", "epoch,steps",
+                           "a,b,c,d,e,f,validation_auc,validation_logloss\n1\n"}) {
+    files.write("run.csv", text);
+    MetricsCsv csv(files.path("run.csv"));
+    EXPECT_THAT(refusal<ValueError>(files.path(), [&] { start(csv, "validation", 1); }),
+                testing::HasSubstr("'run.csv' must be a new file"));
+    EXPECT_EQ(content(files.path("run.csv")), text);
+  }
+  for (const std::string text :
+       {"", "epoch,st", "epoch,step,samples,seconds,learning_rate,train"}) {
+    files.write("run.csv", text);  // what a run that was killed leaves
+    MetricsCsv csv(files.path("run.csv"));
+    start(csv, "validation", 1);
+    finish_epoch(csv, 2, {{"auc", 0.8}, {"logloss", 0.4}});
+    EXPECT_EQ(content(files.path("run.csv")),
+              kHeader + std::string("2,8,20,0.25,0.5,0.5,0.8,0.4\n"));
+  }
 }
 
 TEST(MetricsCsv, WhatHasNoMeasureIsEmpty) {

@@ -93,8 +93,10 @@ constexpr std::string_view kTrainOnValidation = "split.train_on_validation";
 std::vector<Change> changes_of(const SweepSetting& setting, bool train_on_validation) {
   std::vector<Change> changes;
   for (const auto& [key, value] : setting) {
-    if (key == kTrainOnValidation)
-      throw ValueError(fmt::format("a sweep sets {} itself: it must not be swept", key));
+    const bool in_table = key == "split" && value.find("train_on_validation") != std::string::npos;
+    if (key == kTrainOnValidation || in_table)
+      throw ValueError(
+          fmt::format("a sweep sets {} itself: it must not be swept", kTrainOnValidation));
     changes.push_back(key + "=" + value);
   }
   changes.push_back(fmt::format("{}={}", kTrainOnValidation, train_on_validation));

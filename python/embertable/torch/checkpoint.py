@@ -110,9 +110,10 @@ def load(module: torch.nn.Module, engine: TableModule | Sequence[TableModule] | 
         given = pathlib.Path(path_of("load", "directory", directory))
         path = pathlib.Path(find_checkpoint(given))
         saved = read_saved_state(path)
-        newest = max((step.name for step in given.glob("step_*")), default=path.name)
-        if path != given and newest != path.name:
-            warnings.warn(f"load: '{given}/{newest}' cannot be opened; '{path}' is loaded", stacklevel=4)
+        steps = (re.fullmatch(r"step_(\d{12,19})", entry.name) for entry in given.iterdir())
+        newest = max((int(step[1]) for step in steps if step), default=saved.step)
+        if path != given and newest > saved.step:
+            warnings.warn(f"load: '{given}/step_{newest:012d}' cannot be opened; '{path}' is loaded", stacklevel=4)
         state = _read(path, saved.caller.blobs.get(_BLOB))
         if len(state["others"]) != len(tables) - 1:
             raise ValueError(f"'{path}' has tables of {len(state['others']) + 1} modules, the model has {len(tables)}")

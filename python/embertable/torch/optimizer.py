@@ -143,7 +143,8 @@ class TableOptimizer:
         """Gradients wait, and add up over several backwards, until `optimizer.step()`; `optimizer.zero_grad()` drops them.
 
         The tables step first: after an error, neither they nor the optimizer's parameters have changed, and the gradients
-        wait. With a closure, which brings the gradients, they step last. With a `torch.amp.GradScaler` gradients are divided
+        wait. Several modules that step with one optimizer do so one after the other: those before the one that fails have
+        stepped. With a closure, which brings the gradients, they step last. With a `torch.amp.GradScaler` gradients are divided
         by its scale; a step that it skips changes no table.
         """
         name = self._steps.name

@@ -81,7 +81,7 @@ class TPUEmbedding(Embedding):
         >>> [a.shape for a in embedding.dequeue()]
         [(2, 4), (2, 4)]
         """
-        own = self._own_replica()
+        own = self._own_replica(feeds=True)
         with self._building():
             if own is None:
                 super().enqueue(features, weights, training, name, device, mode_override=mode_override, timeout=timeout)
@@ -147,15 +147,16 @@ class TPUEmbedding(Embedding):
         finally:
             self._release()
 
-    def _own_replica(self) -> Replica | None:
-        """The replica that this thread runs a function for, if it is one of this object's strategy."""
+    def _own_replica(self, feeds: bool = False) -> Replica | None:
+        """The replica that this thread runs a function for, if it is one of this object's strategy. feeds: it enqueues."""
         context = get_replica_context()
         if context is None or context.strategy is not self.strategy or context.strategy.replicas == 1:
             return None
         replica = context.local_replica
         if replica not in self._replicas:
             self._replicas[replica] = self.replica(replica)
-        context._uses(self)
+        if feeds:
+            context._feeds(self)
         return self._replicas[replica]
 
     @contextmanager

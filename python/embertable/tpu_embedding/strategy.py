@@ -27,10 +27,10 @@ class ReplicaContext:
     def __init__(self, strategy: "TPUStrategy", local_replica: int) -> None:
         self.strategy = strategy
         self.local_replica = local_replica
-        self._fed: set[Any] = set()  # the embeddings that the function has used
+        self._fed: set[Any] = set()  # the embeddings that the function has enqueued batches of
 
-    def _uses(self, embedding: Any) -> None:
-        """Notes an embedding, whose batches are dropped if another replica fails."""
+    def _feeds(self, embedding: Any) -> None:
+        """Notes an embedding, whose batches are dropped if another replica fails before it has enqueued its own."""
         self._fed.add(embedding)
 
     @property
@@ -46,9 +46,11 @@ class ReplicaContext:
 
 
 def _drop_unmatched(contexts: Sequence[ReplicaContext]) -> None:
-    """Drops what replicas have enqueued for steps that another one, which failed, has no batch of."""
+    """Drops what replicas have enqueued for steps that another one, which failed, has no batch of. Not where another
+    thread enqueues: a replica that has not ended, or one that feeds the embedding besides."""
     for embedding in set().union(*(context._fed for context in contexts)):
-        embedding.drop_unmatched_batches()
+        with contextlib.suppress(RuntimeError):
+            embedding.drop_unmatched_batches()
 
 
 class _OfThread(threading.local):
@@ -179,11 +181,12 @@ class TPUStrategy(EngineStrategy):
         >>> embedding.accelerated
         True
         """
-        _here.strategies.append(self)
+        strategies = _here.strategies  # a generator that Ctrl-C has cut off may be ended by another thread
+        strategies.append(self)
         try:
             yield self
         finally:
-            _here.strategies.pop()
+            strategies.pop()
 
     def run(self, fn: Callable[..., Any], args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None,
             options: Any = None) -> Any:
@@ -192,9 +195,10 @@ class TPUStrategy(EngineStrategy):
         `enqueue`, `dequeue` and `apply_gradients` are those of the replica alone.
 
         Returns what fn returns: for several replicas a tree with a PerReplica in the place of each leaf. If fn raises, the
-        error that came first is raised once all replicas have ended, and batches that some replica has not enqueued are
-        dropped; one that waits for the replica that failed ends after the strategy's timeout. Ctrl-C is raised in all
-        replicas, which end at their next line of Python; after ten seconds `run` does not wait for them any longer. Raises RuntimeError inside of another run.
+        error that came first is raised once all replicas have ended; one that waits for the replica that failed ends after
+        the strategy's timeout. Batches that fn has enqueued and some replica lacks are dropped; a step that has its batches
+        of all replicas stays queued. Ctrl-C is raised in all replicas, which end at their next line of Python; after ten
+        seconds `run` does not wait for them any longer. Raises RuntimeError inside of another run.
 
         >>> strategy = tpu.TPUStrategy(replicas_per_host=2, threads=1)
         >>> strategy.run(lambda x, y: x + y, args=(embertable.PerReplica([1, 2]), 10))
@@ -244,8 +248,7 @@ class TPUStrategy(EngineStrategy):
                 end.wait()
         except BaseException as error:  # such as that of Ctrl-C: nobody would be left to end the replicas
             _end([(thread, end) for thread, end in zip(threads, ends) if thread.ident is not None], type(error))
-            with contextlib.suppress(RuntimeError):  # a replica has not ended, and enqueues
-                _drop_unmatched(contexts)
+            _drop_unmatched(contexts)
             raise
         for thread in threads:
             thread.join()

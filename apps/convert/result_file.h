@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstdio>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "checkpoint/new_file.h"
+
+namespace embertable::jobs {
+
+/// A text that a command leaves. A file gets its name once it is complete and on disk; what is no
+/// regular file, such as a pipe, a device or /dev/stdout, is written directly, as no new file may
+/// take its place. All calls throw IoError naming the path; a file of that name is as it was then.
+class ResultFile {
+ public:
+  /// `path`: "" for standard output.
+  explicit ResultFile(std::string path);
+  ~ResultFile();
+  ResultFile(const ResultFile&) = delete;
+  ResultFile& operator=(const ResultFile&) = delete;
+
+  /// True if a path is "" or names standard output, as /dev/stdout does.
+  static bool is_standard_output(const std::string& path);
+
+  /// Appends a text, which is there at once where the file has its name already.
+  void write(std::string_view text);
+
+  /// Ends the file.
+  void commit();
+
+ private:
+  [[noreturn]] void fail() const;
+
+  std::string path_;
+  std::optional<checkpoint::NewFile> new_file_;
+  std::FILE* stream_ = nullptr;  ///< null: new_file_ is written
+};
+
+/// Writes a whole ResultFile.
+void write_result(const std::string& path, std::string_view text);
+
+}  // namespace embertable::jobs
