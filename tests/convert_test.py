@@ -120,11 +120,13 @@ class Convert(unittest.TestCase):
         code, text, _ = call("neighbors", self.out(), "--table", "item", "--row", 3)
         self.assertEqual((code, text.split()[0]), (0, "3"))
         for words, says in ((("--row", 120), "table 'item': a row must be from 0 to 119, got 120"),
-                            (("--row", -1), "a row must be from 0 to 119, got -1"),
+                            (("--row", -1), "--row: must be a whole number of at least 0, got '-1'"),
+                            (("--row", "010"), "--row: must be a whole number of at least 0, got '010'"),
+                            (("--row", ""), "--row: must be a whole number of at least 0, got ''"),
                             (("--key", 7), "table 'item' has no keys: no id map has its name and its number of rows"),
                             (("--key", ""), "table 'item' has no keys: no id map has its name and its number of rows")):
             code, _, err = call("neighbors", self.out(), "--table", "item", *words)
-            self.assertEqual(code, 1)
+            self.assertEqual(code, 2 if says.startswith("--") else 1)
             self.assertIn(says, err)
 
     def test_a_checkpoint_to_serve_in_int8(self):
@@ -233,6 +235,25 @@ class Convert(unittest.TestCase):
         self.assertEqual(code, 1)
         self.assertIn(f"'{self.out('trained')}' must not be a run of `embertable train`", err)
         self.assertEqual(call("eval", self.out("trained"), "--data", self.folder)[0], 0)
+        older, *_, newest = sorted(self.saved.glob("step_*"))
+        for step in older, newest:  # rows that none trains
+            lines("export", step, "--format", "int8", "--out", self.out("served"))
+        code, _, err = call("export", self.saved, "--format", "int8", "--out", self.out("trained"))
+        self.assertEqual(code, 1)
+        self.assertIn("must not be a run of `embertable train`", err)
+
+    def test_options_of_other_formats_are_refused(self):
+        for words, said in ((("npy", "--object", "a"), "--object: is of --format tf"),
+                            (("npy", "--shards", "2"), "--shards: is of --format tf"),
+                            (("tf", "--binary"), "--binary: is of --format word2vec"),
+                            (("int8", "--label", "row"), "--label: is of --format word2vec")):
+            code, _, err = call("export", self.saved, "--out", self.out(), "--format", *words)
+            self.assertEqual(code, 2)
+            self.assertIn(said, err)
+            self.assertFalse(self.out().exists())
+        code, _, err = call("export", self.saved, "--out", self.out(), "--format", "word2vec", "--slots")
+        self.assertEqual(code, 1)
+        self.assertIn("slots must stay behind in word2vec", err)
 
     def test_import_says_what_is_wrong(self):
         call("export", self.saved, "--format", "tf", "--out", self.out())
@@ -376,16 +397,16 @@ class Convert(unittest.TestCase):
                 (b"0 2\n", ":1: the first line must be"),
                 (b"2 2\na 1 2\n", ":3: there must be 2 rows, got 1"),
                 (b"1 2\na 1 2\nb 1 2\n", ":3: there must be 1 rows, got more"),
-                (b"1 2\na 1\n", ":2: a line must be a word and 2 numbers, got '' for number 0"),
-                (b"1 2\na 1 x\n", "got 'x' for number 1"),
-                (b"1 2\n1 2\n", ":2: a line must be a word and 2 numbers, got '' for number 0"),
-                (b"2 2\na 1 2\na 3 4\n", "row 1 has a word that is there already, 'a'"),
+                (b"1 2\na 1\n", ":2: a line must be a word and 2 numbers, got '' as number 1 of them"),
+                (b"1 2\na 1 x\n", "got 'x' as number 2 of them"),
+                (b"1 2\n1 2\n", ":2: a line must be a word and 2 numbers, got '' as number 1 of them"),
+                (b"2 2\na 1 2\na 3 4\n", ":3: a word must name one row, got 'a' again"),
                 (b"1 9999\n", "dim must be 1..4096, got 9999"),
                 (b"2 2\na " + one, "the file ends; there must be 2 rows", "--binary"),
                 (b"1 2\na " + one + b"x", "there must be 1 rows, got more", "--binary"),
                 (b"1 2\n " + one, "a word must not be empty", "--binary")]:
             self.assertIn(said, refusal(text, *words))
-        self.assertIn("got '1e60' for number 0", refusal(b"1 2\na 1e60 1\n"))
+        self.assertIn(":2: a number must fit into float32, got '1e60'", refusal(b"1 2\na 1e60 1\n"))
         self.assertEqual(refusal(b"1 3\nsmall 1e-60 1e-400 1e-44\n", "--table", "tiny", "--step", "1"), "")
         values = lines("lookup", self.out("run"), "--table", "tiny", "--key", "small")[0]["values"]
         self.assertEqual([struct.pack("<f", value) for value in values],

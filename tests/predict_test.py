@@ -6,6 +6,7 @@ Usage: predict_test.py EMBERTABLE
 import csv
 import io
 import json
+import os
 import math
 import pathlib
 import subprocess
@@ -78,6 +79,17 @@ class Predict(unittest.TestCase):
             code, out, err = call("predict", self.folder / "mf", "-", *words, given=f"item,user,{name}\n7,3,1\n")
             self.assertEqual((code, out), (1, ""))
             self.assertIn(f"columns of scores must have different names, got '{name}' twice; --no-ids and --copy", err)
+
+    def test_the_rows_are_not_replaced_by_their_scores(self):
+        path = self.folder / "rows.csv"
+        path.write_text("item,user\n7,3\n")
+        os.link(path, self.folder / "other.csv")
+        for output in (path, self.folder / "other.csv"):
+            code, _, err = call("predict", self.folder / "mf", path, "--output", output)
+            self.assertEqual(code, 1)
+            self.assertIn(f"--output must not be the rows, got '{output}'", err)
+        self.assertEqual(path.read_text(), "item,user\n7,3\n")
+        os.remove(self.folder / "other.csv")
 
     def test_a_share_of_the_rows_may_be_broken(self):
         text = "item,user\n7,3\n7,x\n7,4\n7,5\n"

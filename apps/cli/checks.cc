@@ -18,6 +18,10 @@ bool parses(const std::string& text, Number& number) {
   return parsed.ec == std::errc() && parsed.ptr == last;
 }
 
+bool is_whole(const std::string& text, std::int64_t& number) {
+  return parses(text, number) && std::to_string(number) == text;
+}
+
 }  // namespace
 
 CLI::Validator not_empty() {
@@ -29,8 +33,18 @@ CLI::Validator at_least(std::int64_t least) {
   return CLI::Validator(
       [least](const std::string& text) {
         std::int64_t number = 0;
-        if (parses(text, number) && number >= least) return std::string();
+        if (is_whole(text, number) && number >= least) return std::string();
         return fmt::format("must be a whole number of at least {}, got '{}'", least, text);
+      },
+      "");
+}
+
+CLI::Validator between(std::int64_t least, std::int64_t most) {
+  return CLI::Validator(
+      [least, most](const std::string& text) {
+        std::int64_t number = 0;
+        if (is_whole(text, number) && number >= least && number <= most) return std::string();
+        return fmt::format("must be a whole number from {} to {}, got '{}'", least, most, text);
       },
       "");
 }

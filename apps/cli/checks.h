@@ -12,8 +12,10 @@ namespace embertable::tools {
 /// Refuses an empty text, as "$OUT" gives where the shell has no such variable.
 CLI::Validator not_empty();
 
-/// Refuses whatever is no whole number of at least `least`.
+/// Refuses whatever is no whole number of at least `least`, or up to `most`. Without leading zeros,
+/// which would be read as octal.
 CLI::Validator at_least(std::int64_t least);
+CLI::Validator between(std::int64_t least, std::int64_t most);
 
 /// Refuses whatever is no number above 0.
 CLI::Validator above_zero();

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "apps/cli/checks.h"
 #include "apps/cli/commands.h"
 #include "apps/cli/job_options.h"
 #include "apps/jobs/run/compare_with_plain_loop.h"
@@ -49,6 +50,7 @@ void add_compare(CLI::App& app) {
   add_data(*command, arguments->options.data_root);
   add_changes(*command, arguments->changes, "KEY=VALUE: sets a key of the job");
   command->add_option("--rounds", arguments->rounds, "epochs that each of the two trains")
+      ->check(at_least(1))
       ->capture_default_str();
   command->add_flag("--json", arguments->json, "print one JSON object");
   command->callback([arguments] { run(*arguments); });

@@ -1,5 +1,9 @@
+#include <fmt/format.h>
+
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "apps/cli/best_epoch.h"
 #include "apps/cli/checks.h"
@@ -49,24 +53,36 @@ void add_export(CLI::App& app) {
       ->allow_extra_args(false)
       ->take_all();
   command->add_flag("--slots", options.slots, "write the optimizer's slots too");
-  command
-      ->add_option("--object", options.object,
-                   "tf: attributes from the checkpoint's root to the object with the tables, "
-                   "separated by '/'; \"\": the root has the tables")
-      ->capture_default_str();
-  command->add_option("--shards", options.shards, "tf: slices of each table; 0: as it was saved")
-      ->check(at_least(0))
-      ->capture_default_str();
-  command->add_flag("--binary", options.binary, "word2vec: write the binary form");
-  command
-      ->add_option("--label", arguments->label,
-                   "word2vec: word of a row: its key, its name with '_' for blanks, or its row "
-                   "number; behind words that rows share comes '_' and what tells them apart")
-      ->check(CLI::IsMember({"key", "name", "row"}))
-      ->capture_default_str();
+  CLI::Option* const object =
+      command
+          ->add_option("--object", options.object,
+                       "tf: attributes from the checkpoint's root to the object with the tables, "
+                       "separated by '/'; \"\": the root has the tables")
+          ->capture_default_str();
+  CLI::Option* const shards =
+      command
+          ->add_option("--shards", options.shards, "tf: slices of each table; 0: as it was saved")
+          ->check(at_least(0))
+          ->capture_default_str();
+  CLI::Option* const binary =
+      command->add_flag("--binary", options.binary, "word2vec: write the binary form");
+  CLI::Option* const label =
+      command
+          ->add_option("--label", arguments->label,
+                       "word2vec: word of a row: its key, its name with '_' for blanks, or its row "
+                       "number; behind words that rows share comes '_' and what tells them apart")
+          ->check(CLI::IsMember({"key", "name", "row"}))
+          ->capture_default_str();
   command->add_flag("--json", arguments->json,
                     "print one JSON object per line for each table and slot");
-  command->callback([arguments] { run(*arguments); });
+  const std::vector<std::pair<std::string, CLI::Option*>> of_one = {
+      {"tf", object}, {"tf", shards}, {"word2vec", binary}, {"word2vec", label}};
+  command->callback([arguments, of_one] {
+    for (const auto& [format, option] : of_one)
+      if (option->count() > 0 && arguments->format != format)
+        throw CLI::ValidationError(option->get_name(), fmt::format("is of --format {}", format));
+    run(*arguments);
+  });
 }
 
 }  // namespace embertable::tools

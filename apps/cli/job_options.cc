@@ -31,7 +31,7 @@ CLI::Option* add_skip_bad(CLI::App& command, jobs::SkipBad& skip_bad) {
 
 CLI::Option* add_threads(CLI::App& command, std::int32_t& threads, const std::string& help) {
   return command.add_option("--threads", threads, help)
-      ->check(CLI::Range(0, 1024))
+      ->check(between(0, 1024))
       ->capture_default_str();
 }
 

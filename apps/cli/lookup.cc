@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "apps/cli/best_epoch.h"
+#include "apps/cli/checks.h"
 #include "apps/cli/commands.h"
 #include "apps/convert/printable.h"
 #include "apps/convert/row_keys.h"
@@ -42,7 +43,7 @@ nlohmann::ordered_json number(float value) {
 void print_json(const std::string& table, const jobs::RowKeys& keys, std::int64_t row,
                 std::span<const float> values) {
   nlohmann::ordered_json json = {{"table", table}, {"row", row}};
-  if (!keys.key(row).empty()) json["key"] = keys.key(row);
+  if (keys.has_key(row)) json["key"] = keys.key(row);
   if (!keys.display_name(row).empty()) json["name"] = keys.display_name(row);
   json["values"] = nlohmann::json::array();
   for (const float value : values) json["values"].push_back(number(value));
@@ -87,7 +88,7 @@ void add_lookup(CLI::App& app) {
   command->add_option("DIR", arguments->path, kBestEpochIsRead)->required();
   command->add_option("--table", arguments->table, "the table's name")->required();
   CLI::Option_group* which = command->add_option_group("rows");
-  which->add_option("--row", arguments->rows, "row numbers");
+  which->add_option("--row", arguments->rows, "row numbers")->check(at_least(0));
   which->add_option("--key", arguments->keys, "keys of rows, spelled as in the data");
   which->add_option("--name", arguments->name,
                     "a row's name, or a part of it that no other name contains");

@@ -59,7 +59,7 @@ void print_text(const jobs::SavedTableRows& table, std::int64_t row,
     if (!table.any()) return std::to_string(of);
     const std::string text = jobs::printable(table.key(of));
     // Hashed and rare keys have no row alone.
-    return text.empty() ? fmt::format("row {}", of) : text;
+    return table.has_key(of) ? text : fmt::format("row {}", of);
   };
   const auto name = [&](std::int64_t of) { return jobs::printable(table.display_name(of)); };
   std::size_t width = key(row).size();
@@ -104,7 +104,7 @@ void add_neighbors(CLI::App& app) {
   command->add_option("--table", arguments->table, "name of a table with dim 2 or more")
       ->required();
   CLI::Option_group* which = command->add_option_group("row");
-  which->add_option("--row", arguments->row, "the row's number");
+  which->add_option("--row", arguments->row, "the row's number")->check(at_least(0));
   // An option of type std::optional would be without a value for a key of no characters.
   which->add_option_function<std::string>(
       "--key", [arguments](const std::string& key) { arguments->key = key; },

@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <cstdio>
+#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <system_error>
 
 #include "apps/cli/best_epoch.h"
 #include "apps/cli/checks.h"
@@ -14,6 +16,7 @@
 #include "apps/cli/numbers.h"
 #include "apps/convert/printable.h"
 #include "apps/jobs/run/score_writer.h"
+#include "embertable/errors.h"
 
 namespace embertable::tools {
 namespace {
@@ -70,6 +73,10 @@ void print_text(const jobs::Prediction& done, std::FILE* to) {
 void run(PredictArguments& arguments) {
   jobs::NewRows& rows = arguments.options.rows;
   if (rows.path == "-") rows.path = "/dev/stdin";
+  std::error_code none;
+  if (std::filesystem::is_regular_file(arguments.output, none) &&
+      std::filesystem::equivalent(arguments.output, rows.path, none))
+    throw ValueError(fmt::format("--output must not be the rows, got '{}'", arguments.output));
   rows.has_label = !arguments.no_label;
   rows.copy_ids = !arguments.no_ids;
   if (arguments.items > 0) rows.items = arguments.items;
@@ -105,7 +112,7 @@ void add_predict(CLI::App& app) {
                    fmt::format("number of items for each user, if the model ranks items [{}]; mf "
                                "ranks them if this is given",
                                jobs::NewRows::kItems))
-      ->check(CLI::Range(std::int64_t{1}, jobs::NewRows::kMostItems));
+      ->check(between(1, jobs::NewRows::kMostItems));
   command->add_flag("--no-label", arguments->no_label,
                     "FILE has no header and lacks the label's column");
   command

@@ -85,6 +85,7 @@ void add_sweep(CLI::App& app, Invocation& invocation) {
                    "train this number of settings, drawn by chance, instead of all")
       ->check(at_least(1));
   command->add_option("--seed", arguments->seed, "seed of what --random draws")
+      ->check(at_least(0))
       ->capture_default_str();
   command->add_option("--out", options.out, "directory of the sweep, new or empty")
       ->required()
@@ -99,7 +100,7 @@ void add_sweep(CLI::App& app, Invocation& invocation) {
   command
       ->add_option("--jobs", options.runs_at_once,
                    "most runs side by side; 0: one for each thread, as far as memory suffices")
-      ->check(CLI::Range(0, 1024))
+      ->check(between(0, 1024))
       ->capture_default_str();
   add_threads(*command, options.threads,
               "number of threads of all runs together; 0: one for each CPU");

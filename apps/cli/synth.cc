@@ -101,7 +101,9 @@ void add_synth(CLI::App& app) {
       ->allow_extra_args(false)
       ->take_all()
       ->check(accepted_by([](const std::string& text) { table(text); }));
-  command->add_option("--records", spec.records, "number of records")->required();
+  command->add_option("--records", spec.records, "number of records")
+      ->required()
+      ->check(at_least(0));
   command->add_option("--skew", spec.skew, "exponent of the Zipf distribution of keys; 0: uniform")
       ->capture_default_str();
   command->add_option("--positives", spec.positives, "approximate share of label 1")
@@ -110,6 +112,7 @@ void add_synth(CLI::App& app) {
       ->add_option("--spread", spec.spread, "standard deviation of what the keys add to the logit")
       ->capture_default_str();
   command->add_option("--seed", spec.seed, "the same seed gives the same files")
+      ->check(at_least(0))
       ->capture_default_str();
   command->add_option("--format", arguments->format, "tsv or csv")
       ->check(CLI::IsMember({"tsv", "csv"}))

@@ -180,10 +180,12 @@ void add_saving(CLI::App& command, TrainArguments& arguments) {
   command
       .add_option("--save-every", arguments.save_every,
                   "STEPS, epoch or end: short for --set checkpoint.every=")
+      ->check(not_empty())
       ->needs(out);
   command
       .add_option("--keep", arguments.keep,
                   "number of newest saved steps to keep, 0: all; short for --set checkpoint.keep=N")
+      ->check(not_empty())
       ->needs(out);
 }
 
@@ -209,7 +211,7 @@ void add_train(CLI::App& app, Invocation& invocation) {
   add_reading(*command, *arguments);
   add_saving(*command, *arguments);
   add_threads(*command, arguments->options.threads);
-  command->add_option("--seed", arguments->seed, "short for --set seed=N");
+  command->add_option("--seed", arguments->seed, "short for --set seed=N")->check(not_empty());
   add_changes(*command, arguments->changes,
               "KEY=VALUE: sets a key of the job, as in schedule.epochs=3");
   command->add_option("--csv", arguments->csv, "write a row for each epoch to this file")

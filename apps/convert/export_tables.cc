@@ -16,6 +16,7 @@
 #include "apps/convert/row_keys.h"
 #include "apps/convert/row_words.h"
 #include "apps/convert/saved_model.h"
+#include "apps/convert/trained_run.h"
 #include "apps/convert/word2vec.h"
 #include "base/byte_watch.h"
 #include "checkpoint/id_maps.h"
@@ -347,6 +348,9 @@ void export_tables(const ExportOptions& options, const Converted& converted) {
     throw ValueError(fmt::format("shards must be >= 0, got {}", options.shards));
   if (options.format == TableFormat::kInt8 && options.slots)
     throw ValueError("slots must stay behind in int8, whose rows are served and not trained");
+  if (options.format == TableFormat::kWord2vec && options.slots)
+    throw ValueError("slots must stay behind in word2vec, whose files have words and rows alone");
+  if (options.format == TableFormat::kInt8) refuse_trained_run(options.out);
   Exporter(options, converted).run();
 }
 

@@ -25,7 +25,7 @@ struct ExportOptions {
   std::filesystem::path out;
 
   std::vector<std::string> tables;  ///< names; empty: all
-  bool slots = false;               ///< also writes optimizer slots; kWord2vec never has them
+  bool slots = false;               ///< also writes optimizer slots; not for kWord2vec and kInt8
 
   // The following fields are for kTensorFlow.
 
@@ -47,9 +47,10 @@ struct ExportOptions {
 /// writes the keys of tables that have some, a line for each row, to "TABLE.keys.txt", and removes
 /// slots and keys of its tables that an earlier export left there. For kTensorFlow these are
 /// "ckpt-1" and the file `checkpoint`, which names it the latest. kInt8 writes a step of the same
-/// number to `out`, which it must not have yet, without optimizers and slots; a row has a byte for
-/// each number, a scale and an offset. Rows of bfloat16 are written as float32, which holds them
-/// exactly, but for kInt8. Throws KeyError naming the nearest table, ValueError, IoError, DataLoss.
+/// number to `out`, which it must not have yet and which is no run that trains, without optimizers
+/// and slots; a row has a byte for each number, a scale and an offset. Rows of bfloat16 are written
+/// as float32, which holds them exactly, but for kInt8. Throws KeyError naming the nearest table,
+/// ValueError, IoError, DataLoss.
 void export_tables(const ExportOptions& options, const Converted& converted);
 
 }  // namespace embertable::jobs

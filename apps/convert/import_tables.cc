@@ -9,10 +9,10 @@
 
 #include "apps/convert/found_arrays.h"
 #include "apps/convert/keys_file.h"
+#include "apps/convert/printable.h"
+#include "apps/convert/trained_run.h"
 #include "apps/convert/word2vec.h"
 #include "base/byte_watch.h"
-#include "checkpoint/reader.h"
-#include "checkpoint/run_directory.h"
 #include "checkpoint/writer.h"
 #include "embertable/errors.h"
 #include "embertable/id_map.h"
@@ -89,7 +89,7 @@ ImportReport import_arrays(const ImportOptions& options, const Converted& conver
 }
 
 /// Returns the rows of a file of words, and counts their words as keys.
-checkpoint::RowSource words_of(Word2vecReader& reader, IdMapBuilder& keys, const fs::path& path) {
+checkpoint::RowSource words_of(Word2vecReader& reader, IdMapBuilder& keys) {
   return {.rows = reader.rows(),
           .fill = {[&](std::int64_t first, std::span<float> out) {
             const auto dim = static_cast<std::size_t>(reader.dim());
@@ -98,8 +98,8 @@ checkpoint::RowSource words_of(Word2vecReader& reader, IdMapBuilder& keys, const
               keys.add(word);
               const std::int64_t row = first + static_cast<std::int64_t>(i);
               if (keys.num_keys() != row + 1)
-                throw ValueError(fmt::format("{}: row {} has a word that is there already, '{}'",
-                                             path.string(), row, word));
+                throw ValueError(fmt::format("{}: a word must name one row, got '{}' again",
+                                             reader.place(), printable(word)));
             }
             if (first + static_cast<std::int64_t>(out.size() / dim) == reader.rows())
               reader.finish();
@@ -126,23 +126,12 @@ ImportReport import_words(const ImportOptions& options, const Converted& convert
   IdMapBuilder keys(KeyKind::kString);
   const checkpoint::Progression rows{.first = 0, .step = 1, .count = reader.rows()};
   writer.add(checkpoint::write_table_file(writer.opened(), writer.manifest(), 0, 0, rows,
-                                          words_of(reader, keys, options.from)));
+                                          words_of(reader, keys)));
   const nlohmann::json state = {{"ids", {{name, name}}}};
   writer.add_state({.json = state.dump(), .tensors = {}, .blobs = {}},
                    {{name, keys.build().to_bytes()}});
   converted({name, {reader.rows(), reader.dim()}, options.from.string()});
   return {.step = writer.commit(), .left_out = {}};
-}
-
-/// Refuses a run that `embertable train` saved: a newer step, of tables alone, is none that it can
-/// go on from.
-void refuse_trained_run(const fs::path& out) {
-  checkpoint::FileSystem& files = checkpoint::local_files();
-  if (!fs::is_directory(out) || checkpoint::list_steps(files, out).empty()) return;
-  if (!checkpoint::Reader(files, out).caller_state().blobs.contains("job.toml")) return;
-  throw ValueError(fmt::format(
-      "'{}' must not be a run of `embertable train`: it could not go on from tables alone",
-      out.string()));
 }
 
 }  // namespace

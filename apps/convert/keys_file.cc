@@ -7,6 +7,7 @@
 #include <fstream>
 #include <string_view>
 
+#include "apps/convert/printable.h"
 #include "checkpoint/new_file.h"
 #include "embertable/errors.h"
 
@@ -28,8 +29,9 @@ std::string key_of(std::string_view line, const std::filesystem::path& path, std
     }
     const char c = ++i < line.size() ? line[i] : '\0';
     if (c != '\\' && c != 'n' && c != 'r')
-      refuse(path, number,
-             fmt::format(R"(a backslash must be followed by \, n or r, got '{}')", line));
+      refuse(
+          path, number,
+          fmt::format(R"(a backslash must be followed by \, n or r, got '{}')", printable(line)));
     key += c == 'n' ? '\n' : c == 'r' ? '\r' : c;
   }
   return key;
@@ -70,7 +72,7 @@ IdMap read_keys(const std::filesystem::path& path, std::int64_t rows) {
     const std::int64_t before = keys.num_keys();
     keys.add(key);
     if (keys.num_keys() == before)
-      refuse(path, number, fmt::format("a key must name one row, got '{}' again", key));
+      refuse(path, number, fmt::format("a key must name one row, got '{}' again", printable(key)));
   };
   std::int64_t empty = 0;  // lines since the last key
   for (std::string line; std::getline(file, line);) {

@@ -6,7 +6,9 @@
 #include <charconv>
 #include <nlohmann/json.hpp>
 #include <string_view>
+#include <utility>
 
+#include "apps/convert/printable.h"
 #include "embertable/errors.h"
 
 namespace embertable::jobs {
@@ -65,25 +67,28 @@ std::int64_t RowKeys::row_of_name(const std::string& text) const {
   if (text.empty())  // rows without a name have this one
     throw ValueError(fmt::format("table '{}': a name must have a character, got none", table_));
   const std::string wanted = lower(text);
-  std::vector<std::int64_t> found;
+  std::vector<std::int64_t> equal, found;
   for (std::size_t row = 0; row < names_.size(); ++row) {
     const std::string name = lower(names_[row]);
-    if (name == wanted) return static_cast<std::int64_t>(row);
+    if (name == wanted) equal.push_back(static_cast<std::int64_t>(row));
     if (name.find(wanted) != std::string::npos) found.push_back(static_cast<std::int64_t>(row));
   }
+  const bool is_whole = !equal.empty();
+  if (is_whole) found = std::move(equal);
   if (found.empty())
     throw KeyError(fmt::format("table '{}' has no name that contains '{}'", table_, text));
   if (found.size() == 1) return found.front();
   std::string listed;
   for (std::size_t i = 0; i < std::min(found.size(), kListedNames); ++i)
-    listed += fmt::format("\n  --key {:<8} {}", key(found[i]), display_name(found[i]));
-  throw ValueError(fmt::format(
-      "table '{}': a name must be of one row, got '{}', which {} names contain:{}{}", table_, text,
-      found.size(), listed, found.size() > kListedNames ? "\n  ..." : ""));
+    listed += fmt::format("\n  --key {:<8} {}", printable(key(found[i])),
+                          printable(display_name(found[i])));
+  throw ValueError(fmt::format("table '{}': a name must be of one row, got '{}', which {} {}:{}{}",
+                               table_, text, found.size(), is_whole ? "rows have" : "names contain",
+                               listed, found.size() > kListedNames ? "\n  ..." : ""));
 }
 
 std::string RowKeys::key(std::int64_t row) const {
-  if (!ids_ || row >= ids_->num_keys()) return "";
+  if (!has_key(row)) return "";
   return ids_->kind() == KeyKind::kInteger ? std::to_string(ids_->integer_key(row))
                                            : std::string(ids_->string_key(row));
 }

@@ -28,10 +28,13 @@ class RowKeys {
   /// integers.
   std::int64_t row_of_key(const std::string& key) const;
 
-  /// Returns the row whose name is this text, or else the only one whose name contains it. Upper
-  /// and lower case (of ASCII) are equal. Throws KeyError if there is none, ValueError for an empty
-  /// text, and one that lists the first of several.
+  /// Returns the only row whose name is this text, or else the only one whose name contains it.
+  /// Upper and lower case (of ASCII) are equal. Throws KeyError if there is none, ValueError for an
+  /// empty text, and one that lists the first of several.
   std::int64_t row_of_name(const std::string& text) const;
+
+  /// True for a row that has a key of its own, which may be "".
+  bool has_key(std::int64_t row) const noexcept { return ids_ && row < ids_->num_keys(); }
 
   /// Returns "" for a row that has no key of its own.
   std::string key(std::int64_t row) const;

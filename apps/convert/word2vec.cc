@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "apps/convert/printable.h"
 #include "base/interruption.h"
 #include "checkpoint/new_file.h"
 #include "embertable/errors.h"
@@ -44,18 +45,20 @@ bool parse_whole(std::string_view text, Number& number) {
   return parsed.ec == std::errc() && parsed.ptr == text.data() + text.size();
 }
 
+enum class Parsed : std::uint8_t { kNumber, kTooLarge, kNothing };
+
 /// Parses a number. One that is too small for a float becomes the nearest float, perhaps zero.
-bool parse_number(std::string_view text, float& number) {
-  if (parse_whole(text, number)) return true;
+Parsed parse_number(std::string_view text, float& number) {
+  if (parse_whole(text, number)) return Parsed::kNumber;
   const auto parsed = std::from_chars(text.data(), text.data() + text.size(), number);
   if (parsed.ec != std::errc::result_out_of_range || parsed.ptr != text.data() + text.size())
-    return false;
+    return Parsed::kNothing;
   double wide = 0;  // where even this has no such number, the sign of the exponent says which end
   if (!parse_whole(text, wide))
     wide = text.find("e-") != text.npos || text.find("E-") != text.npos ? 0 : 2;
-  if (std::abs(wide) >= 1) return false;
+  if (std::abs(wide) >= 1) return Parsed::kTooLarge;
   number = static_cast<float>(wide);
-  return true;
+  return Parsed::kNumber;
 }
 
 }  // namespace
@@ -100,10 +103,13 @@ Word2vecReader::Word2vecReader(const std::filesystem::path& path, Word2vecForm f
                        first.substr(0, 40)));
 }
 
+std::string Word2vecReader::place() const {
+  return form_ == Word2vecForm::kText || row_ < 0 ? fmt::format("{}:{}", source_.path(), row_ + 2)
+                                                  : fmt::format("{}: row {}", source_.path(), row_);
+}
+
 void Word2vecReader::refuse(const std::string& what) const {
-  throw ValueError(form_ == Word2vecForm::kText || row_ < 0
-                       ? fmt::format("{}:{}: {}", source_.path(), row_ + 2, what)
-                       : fmt::format("{}: row {}: {}", source_.path(), row_, what));
+  throw ValueError(fmt::format("{}: {}", place(), what));
 }
 
 bool Word2vecReader::fill() {
@@ -147,10 +153,12 @@ std::string_view Word2vecReader::next_text(std::span<float> out) {
   for (std::size_t i = out.size(); i-- > 0;) {
     const std::size_t blank = rest.find_last_of(" \t");
     const std::string_view number = blank == std::string_view::npos ? "" : rest.substr(blank + 1);
-    if (!parse_number(number, out[i])) {
-      refuse(fmt::format("a line must be a word and {} numbers, got '{}' for number {}", out.size(),
-                         number.substr(0, 40), i));
-    }
+    const Parsed parsed = parse_number(number, out[i]);
+    if (parsed == Parsed::kTooLarge)
+      refuse(fmt::format("a number must fit into float32, got '{}'", number.substr(0, 40)));
+    if (parsed == Parsed::kNothing)
+      refuse(fmt::format("a line must be a word and {} numbers, got '{}' as number {} of them",
+                         out.size(), printable(number.substr(0, 40)), i + 1));
     rest = rest.substr(0, blank);
   }
   if (rest.empty()) refuse("a word must not be empty");

@@ -36,6 +36,10 @@ class Word2vecReader {
   /// call.
   std::string_view next(std::span<float> out);
 
+  /// Returns where the row stands that was read last: "FILE:LINE", of the binary form "FILE: row
+  /// N".
+  std::string place() const;
+
   /// Requires: the last row was read. Throws unless the file ends there.
   void finish();
 

@@ -131,6 +131,8 @@ def train(job: str | os.PathLike[str] | Mapping[str, Any], out: str | os.PathLik
 
     >>> embertable.train("job.toml", directory + "/run")  # doctest: +SKIP
     """
+    if out is not None and not os.fspath(out):
+        raise ValueError("train: out must not be empty; None trains without saving")
     text, path, changes, told = _job_of("train", job, set, data, progress)
     with _Interrupts() as interrupts, _file_of(data) as file:
         done = _train_job(path, text, changes, out or "", resume, overwrite, _folder_of(data, file), threads, skip_bad,
@@ -232,6 +234,8 @@ def predict(run: str | os.PathLike[str], rows: str | os.PathLike[str] | Any, *, 
     >>> embertable.predict(directory + "/run", "rows.csv", has_label=False)  # doctest: +SKIP
     """
     columns = _columns(copy)
+    if not hasattr(rows, "to_csv") and not isinstance(rows, (str, os.PathLike)):
+        raise TypeError(f"predict: rows must be the path of a file or a pandas frame, got {type(rows).__name__}")
     with _file_of(rows) as path:
         return _predict_rows(run, path, k, has_label, threads, skip_bad, ids, columns)
 

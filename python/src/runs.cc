@@ -150,11 +150,16 @@ nb::dict predict_rows(const Path& run, const Path& rows, nb::handle k, bool has_
                        ", got " + std::to_string(*options.rows.items));
   }
   options.threads = threads_of(threads, "predict: threads");
+  const Path taken = [&] {
+    const WithoutGil nogil;
+    return best_of(run);
+  }();
+  warn_of_skipped("predict", taken);
   Columns columns;
   {
     const WithoutGil nogil;
     const Interruption interruption(raise_signals);
-    jobs::predict(best_of(run), options, columns);
+    jobs::predict(taken, options, columns);
   }
   return columns.by_name();
 }
@@ -173,13 +178,18 @@ nb::list nearest(const Path& run, const std::string& table, nb::handle key, nb::
                                      : std::to_string(integer(key, "neighbors: key"));
   const std::string wanted_name = name.is_none() ? "" : utf8(name, "neighbors: name");
   std::int64_t wanted = row.is_none() ? -1 : integer(row, "neighbors: row");
+  const Path taken = [&] {
+    const WithoutGil nogil;
+    return best_of(run);
+  }();
+  warn_of_skipped("neighbors", taken);
   std::optional<jobs::SavedTableRows> rows;
   std::vector<jobs::Neighbor> found;
   {
     const bool by_key = !key.is_none(), by_name = !name.is_none();
     const WithoutGil nogil;
     const Interruption interruption(raise_signals);
-    rows.emplace(best_of(run), table);
+    rows.emplace(taken, table);
     if (by_key) wanted = rows->row_of_key(wanted_key);
     if (by_name) wanted = rows->row_of_name(wanted_name);
     rows->check_row(wanted);
@@ -224,6 +234,16 @@ jobs::SkipBad skip_bad_of(nb::handle given, const char* what) {
     throw ValueError(std::string(what) + " must be >= 0, or a share as '1%', got " +
                      std::to_string(most));
   return most;
+}
+
+void warn_of_skipped(const char* call, const Path& run) {
+  const std::vector<std::string> skipped = [&] {
+    const WithoutGil nogil;
+    return jobs::skipped_steps(run);
+  }();
+  for (const std::string& why : skipped)
+    nb::module_::import_("warnings")
+        .attr("warn")(decoded(std::string(call) + ": takes an older step; skipped: " + why));
 }
 
 std::int32_t threads_of(nb::handle given, const char* what) {

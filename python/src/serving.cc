@@ -27,6 +27,7 @@
 #include "python/src/fair_shared_mutex.h"
 #include "python/src/gil.h"
 #include "python/src/row_gradients.h"
+#include "python/src/runs.h"
 #include "python/src/text_caster.h"
 #include "python/src/tracing.h"
 
@@ -126,6 +127,7 @@ std::unique_ptr<Server> open(const std::filesystem::path& path, nb::handle featu
   Rates rates;
   std::optional<Configuration> configuration;
   if (!feature_config.is_none()) configuration.emplace(feature_config, rates);
+  warn_of_skipped("open", path);
   ServingEmbedding served = [&] {
     const WithoutGil nogil;
     return configuration ? ServingEmbedding::open(path, configuration->features(), options)

@@ -296,6 +296,9 @@ def test_what_fails_on_one_host_fails_on_all(folder):
     (lambda: et.train(JOB, deadline=-1), "ValueError: train: deadline must be above 0, got -1"),
     (lambda: et.train(JOB, deadline=float("nan")), "ValueError: train: deadline must be above 0, got nan"),
     (lambda: et.train(JOB, skip_bad=-1), "ValueError: train: skip_bad must be >= 0, or a share as '1%', got -1"),
+    (lambda: et.train(JOB, ""), "ValueError: train: out must not be empty; None trains without saving"),
+    (lambda: et.predict("run", {"user": [1]}), "TypeError: predict: rows must be the path of a file or a pandas frame, got dict"),
+    (lambda: et.export_tables("run", "", "npy"), "ValueError: export_tables: out must not be empty"),
     (lambda: et.train(JOB, skip_bad="x"), "ValueError: train: skip_bad must be a number of records from 0, or a share of them as 1%, got 'x'"),
     (lambda: et.sweep(JOB, "out", {"seed": [1]}, threads=-1), "ValueError: sweep: threads must be 0..1024, got -1"),
     (lambda: et.sweep(JOB, "out", {"seed": [1]}, jobs=1025), "ValueError: sweep: jobs must be 0..1024, got 1025"),
@@ -356,3 +359,40 @@ def test_the_package_has_the_whole_command_line(folder, tmp_path):
     assert made.returncode == 0, made.stderr
     et.train(folder / "job.toml", tmp_path / "run", data=folder)
     assert command("verify", tmp_path / "run").returncode == 0
+
+
+def test_a_run_serves_any_number_of_samples(tmp_path):
+    """Also lists, as many as the batch has samples or a divisor of them."""
+    draw = random.Random(6)
+    rows = [f"{draw.randrange(2)},{'|'.join(str(draw.randrange(20)) for _ in range(draw.randrange(4)))}" for _ in range(200)]
+    (tmp_path / "tags.csv").write_text("label,tags\n" + "\n".join(rows) + "\n")
+    job = {"data": {"file": "tags.csv", "label": "label"}, "ids": {"tag": {"column": "tags", "separator": "|"}},
+           "model": {"kind": "ctr", "hidden": [4]}, "schedule": {"batch": 12}}
+    et.train(job, tmp_path / "run", data=tmp_path)
+    serving = et.ServingEmbedding.open(tmp_path / "run")
+    feature = next(name for name, one in serving.feature_config.items() if one.table.dim > 1)
+    table = serving.feature_config[feature].table.name
+    lists = [[5, 6], [7], [], [8, 9, 10]]
+    for count in (1, 2, 3, 4, 12):
+        given = (lists * 3)[:count]
+        found = serving({feature: et.RaggedIds.from_rows(given)})[feature]
+        means = [serving.read_rows(table, np.array(ids, np.int64)).mean(0) if ids else np.zeros(found.shape[1]) for ids in given]
+        assert np.allclose(found, means, atol=1e-6)
+
+
+def test_an_older_step_is_not_taken_in_silence(folder, tmp_path):
+    run = tmp_path / "run"
+    et.train(JOB, run, data=folder, set={"checkpoint.every": "epoch"})
+    newest = max(run.glob("step_*"))
+    (newest / "manifest.json").write_text("{")
+    rows = tmp_path / "rows.csv"
+    rows.write_text("user,item,rating\n1,2,\n")
+    for call, read in (("open", lambda: et.ServingEmbedding.open(run)), ("predict", lambda: et.predict(run, rows)),
+                       ("neighbors", lambda: et.neighbors(run, "item", key=1)),
+                       ("export_tables", lambda: et.export_tables(run, tmp_path / "out", "npy"))):
+        with pytest.warns(UserWarning, match=f"{call}: takes an older step; skipped: .*{newest.name}"):
+            read()
+    for older in run.glob("step_*"):
+        (older / "manifest.json").write_text("{")
+    with pytest.raises(et.DataLossError, match="there is no checkpoint; .*manifest.json"):
+        et.ServingEmbedding.open(run)

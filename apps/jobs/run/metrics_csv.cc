@@ -65,14 +65,15 @@ KeptRows rows_until(std::ifstream file, std::int32_t epochs) {
   return kept;
 }
 
-/// Refuses to overwrite a file that no run wrote, such as the job's data. One that was killed may
-/// have left a part of the first line.
-void refuse_other_file(const std::string& path) {
+/// Refuses to overwrite a file that no run wrote, such as the job's data. Of a run that goes on,
+/// its first line may be broken off.
+void refuse_other_file(const std::string& path, bool goes_on) {
   std::ifstream file(path, std::ios::binary);
   if (!file) throw IoError(fmt::format("'{}': cannot open", path));
   std::string start(kColumns.size(), ' ');
   file.read(start.data(), static_cast<std::streamsize>(start.size()));
-  if (kColumns.starts_with(start.substr(0, static_cast<std::size_t>(file.gcount())))) return;
+  start.resize(static_cast<std::size_t>(file.gcount()));
+  if (start.empty() || start == kColumns || (goes_on && kColumns.starts_with(start))) return;
   throw ValueError(fmt::format(
       "'{}' must be a new file, an empty one or one that a run wrote, got one that does not begin "
       "with \"{}\"",
@@ -110,7 +111,7 @@ void MetricsCsv::started(const StartReport& start) {
   std::error_code none;
   const bool exists = fs::is_regular_file(path_, none) && !checkpoint::descriptor_named(path_);
   const bool goes_on = start.resumed && exists;
-  if (exists) refuse_other_file(path_);
+  if (exists) refuse_other_file(path_, goes_on);
   if (start.resumed) epochs_ = start.resumed->epochs;
   if (goes_on) {
     KeptRows rows = rows_until(std::ifstream(path_, std::ios::binary), epochs_);

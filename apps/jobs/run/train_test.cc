@@ -166,6 +166,19 @@ TEST_F(Train, AddsAnItemsSidesToItsVector) {
   }
 }
 
+TEST_F(Train, ANameOfSeveralRowsIsRefused) {
+  files_.write("names.csv", "item,name\n7,Same\n13,same\n10,Same too\n");
+  const std::string out = files_.path("out");
+  run({}, 1, out);
+  const SavedTableRows items(out, "item");
+  EXPECT_EQ(items.row_of_name("same TOO"), items.row_of_key("10"));
+  EXPECT_THAT(refusal<ValueError>("", [&] { items.row_of_name("SAME"); }),
+              testing::AllOf(testing::StartsWith("table 'item': a name must be of one row, got "
+                                                 "'SAME', which 2 rows have:\n  --key "),
+                             testing::HasSubstr("Same"), testing::HasSubstr("same"),
+                             testing::Not(testing::HasSubstr("too"))));
+}
+
 TEST_F(Train, RefusesWhatItCannotDo) {
   const std::string out = files_.path("out");
   run({}, 1, out);

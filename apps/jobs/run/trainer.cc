@@ -32,7 +32,7 @@ Initializer first_values(const TableSpec& table) {
   return Initializer::zeros();
 }
 
-/// Makes the output rows of a feature in a step one axis, also for lists.
+/// Returns features without a shape, as a saved run serves any number of samples.
 Nested<FeatureConfig> feature_configs(const Job& job, const Model& model) {
   std::map<std::string, TablePtr> tables;
   for (const TableSpec& table : job.tables) {
@@ -47,14 +47,20 @@ Nested<FeatureConfig> feature_configs(const Job& job, const Model& model) {
                                      .row_type = table.row_type});
   }
   std::vector<std::pair<std::string, Nested<FeatureConfig>>> features;
-  const std::int64_t per_replica = job.schedule.batch / job.strategy.replicas;
   for (const ModelFeature& feature : model.features()) {
     features.emplace_back(feature.name,
-                          FeatureConfig{.table = tables.at(feature.table),
-                                        .output_shape = Shape({per_replica * feature.width}),
-                                        .name = feature.name});
+                          FeatureConfig{.table = tables.at(feature.table), .name = feature.name});
   }
   return Nested<FeatureConfig>::map(std::move(features));
+}
+
+/// Returns the shapes of the ids of one replica's batch, whose output rows are one axis, also for
+/// lists.
+Nested<Shape> input_shapes(const std::vector<ModelFeature>& features, std::int64_t samples) {
+  std::vector<std::pair<std::string, Nested<Shape>>> shapes;
+  for (const ModelFeature& feature : features)
+    shapes.emplace_back(feature.name, Shape({samples * feature.width, 1}));
+  return Nested<Shape>::map(std::move(shapes));
 }
 
 StrategyPtr strategy_of(const Job& job, const std::shared_ptr<Executor>& executor,
@@ -140,7 +146,7 @@ Trainer::Trainer(const Job& job, Model& model, std::shared_ptr<Executor> executo
     dims_.push_back(named(job.tables, feature.table).dim);
     floats_.push_back(dims_.back() * feature.width);
   }
-  engine_.build();
+  engine_.build(input_shapes(features_, batch_ / replicas_));
   set_up_memory();
 }
 

@@ -15,6 +15,7 @@
 #include "python/src/arguments.h"
 #include "python/src/bindings.h"
 #include "python/src/described.h"
+#include "python/src/runs.h"
 #include "python/src/formats/tensor_bundle.h"
 #include "python/src/gil.h"
 #include "python/src/text_caster.h"
@@ -145,6 +146,8 @@ Arrays export_tables(const Path& path, const Path& out, const std::string& forma
                                        .shards = integer32(shards, "shards"),
                                        .binary = binary,
                                        .label = label_of(label)};
+  if (out.empty()) throw ValueError("export_tables: out must not be empty");
+  warn_of_skipped("export_tables", path);
   return converted([&](const jobs::Converted& done) { jobs::export_tables(options, done); });
 }
 
