@@ -216,6 +216,23 @@ class Init(unittest.TestCase):
             self.assertIn(f"# left out: {column}: ", text)
         self.assertIn("auc", self.trains()["validation"])
 
+    def test_lists_of_keys_are_seen(self):
+        def line(k):
+            tags = "|".join(self.chance.choice("abcde") for _ in range(self.chance.randrange(5)))
+            seen = ";".join(str(self.chance.randrange(30)) for _ in range(1 + self.chance.randrange(4)))
+            genres = ",".join(self.chance.sample(["Drama", "War", "Comedy", "Sci Fi"], 2))
+            return f'{k % 2},{tags},{seen},"{genres}","Last{k % 9}, First{k % 7}",{k % 3}'
+        path = self.write("data.csv", ["clicked,tags,seen items,genres,name,device", *(line(k) for k in range(400))])
+        out = self.init(path)
+        self.assertIn("tags                   lists with '|' between their keys, ", out)
+        ids = self.job()["ids"]
+        self.assertEqual(ids["field"]["columns"], ["name", "device"])
+        del ids["field"]
+        self.assertEqual(ids, {"tags": {"column": "tags", "separator": "|", "keys": "string", "min_count": 2},
+                               "list2": {"column": "seen items", "separator": ";", "min_count": 2},
+                               "genres": {"column": "genres", "separator": ",", "keys": "string", "min_count": 2}})
+        self.assertIn("auc", self.trains()["validation"])
+
     def test_amounts_are_told_from_keys_by_their_names(self):
         names = ["price_per_item", "pages_per_session", "in_stock", "amount_paid", "userId", "zip", "item", "shop code"]
         lines = [",".join([str(self.chance.randrange(90)) for _ in names] + [str(k % 2)]) for k in range(400)]

@@ -7,19 +7,18 @@
 #include <charconv>
 #include <cmath>
 #include <cstdio>
-#include <cstring>
 #include <filesystem>
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <system_error>
 #include <vector>
 
 #include "apps/cli/checks.h"
+#include "apps/cli/column_roles.h"
 #include "apps/cli/commands.h"
 #include "apps/cli/numbers.h"
 #include "apps/cli/train_report.h"
@@ -45,44 +44,6 @@ struct InitArguments {
   bool force = false;
 };
 
-std::string lower(std::string_view text) {
-  std::string result(text);
-  for (char& c : result) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  return result;
-}
-
-/// True if a column's name contains one of these words.
-bool is_called(const SeenColumn& column, std::span<const std::string_view> words) {
-  const std::string name = lower(column.name);
-  return std::any_of(words.begin(), words.end(),
-                     [&](std::string_view word) { return name.find(word) != std::string::npos; });
-}
-
-// Words in the names of columns, by what they may mean.
-constexpr std::array<std::string_view, 2> kTexts = {"name", "title"}, kTimes = {"time", "date"};
-constexpr std::array<std::string_view, 7> kLabels = {"rating", "stars",     "label", "click",
-                                                     "target", "converted", "bought"};
-constexpr std::array<std::string_view, 11> kUsers = {"user",     "customer", "client", "member",
-                                                     "visitor",  "session",  "viewer", "reader",
-                                                     "listener", "buyer",    "account"};
-constexpr std::array<std::string_view, 13> kItems = {
-    "item",  "movie", "film", "book",  "product", "article", "song",
-    "track", "video", "sku",  "stock", "isbn",    "asin"};
-
-bool is_called_an_item(const SeenColumn& column) {
-  return is_called(column, kItems) && !is_called(column, kTexts);
-}
-
-/// True if the numbers of a column are names of something, by the column's own name.
-bool is_called_a_key(const SeenColumn& column) {
-  const std::string name = lower(column.name);
-  for (const std::string_view amount : {"paid", "bid", "grid", "mid"})
-    if (name.ends_with(amount)) return false;
-  for (const std::string_view end : {"id", "nbr", "code", "key", "zip"})
-    if (name.ends_with(end)) return true;
-  return std::ranges::count(kUsers, name) + std::ranges::count(kItems, name) > 0;
-}
-
 /// Returns a text as TOML has it. Throws ValueError unless it is UTF-8.
 std::string toml(const std::string& text) {
   try {
@@ -100,77 +61,6 @@ std::string key_of(const std::string& name) {
                                             "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
                                             "0123456789_-") == std::string::npos;
   return is_bare ? name : toml(name);
-}
-
-/// Returns a number as TOML has it: whole ones without a point.
-std::string number(double value) {
-  return value == std::floor(value) && std::abs(value) < 1e15 ? std::to_string(std::llround(value))
-                                                              : nlohmann::json(value).dump();
-}
-
-/// True if most fields are numbers; others may be "N/A".
-bool are_mostly_numbers(const SeenColumn& column) {
-  return 2 * (column.integers + column.decimals) > column.filled();
-}
-
-/// What the commas of a text are, if it is a number with commas.
-enum class Commas { kNone, kDecimal, kThousands, kEither };
-
-/// Returns kDecimal for "4,50", kThousands for "1,234,567", kEither for "1,234".
-Commas commas_of(std::string_view text) {
-  if (text.starts_with('-')) text.remove_prefix(1);
-  std::vector<std::string_view> groups;
-  for (;;) {
-    const std::size_t comma = text.find(',');
-    groups.push_back(text.substr(0, comma));
-    if (groups.back().empty() ||
-        groups.back().find_first_not_of("0123456789") != std::string_view::npos)
-      return Commas::kNone;
-    if (comma == std::string_view::npos) break;
-    text.remove_prefix(comma + 1);
-  }
-  if (groups.size() == 1) return Commas::kNone;
-  const bool are_thousands = groups[0].size() <= 3 && groups[0][0] != '0' &&
-                             std::all_of(groups.begin() + 1, groups.end(),
-                                         [](std::string_view group) { return group.size() == 3; });
-  if (groups.size() == 2) return are_thousands ? Commas::kEither : Commas::kDecimal;
-  return are_thousands ? Commas::kThousands : Commas::kNone;
-}
-
-/// Says what the commas are if most texts of a column are numbers with commas; "" otherwise.
-std::string commas_in(const SeenColumn& column) {
-  std::array<std::int64_t, 4> count{};
-  for (const std::string& text : column.distinct) ++count[static_cast<int>(commas_of(text))];
-  const auto [none, decimal, thousands, either] = count;
-  if (none >= decimal + thousands + either) return "";
-  if (decimal > 0 && thousands == 0) return "a decimal comma";
-  if (thousands > 0 && decimal == 0) return "commas between thousands";
-  return "a comma, decimal or between thousands";
-}
-
-std::string kind_of(const SeenColumn& column) {
-  if (column.filled() == 0) return "empty";
-  if (column.are_integers()) return "integers";
-  if (column.are_numbers()) return column.whole ? "whole numbers written with a point" : "numbers";
-  if (column.are_times()) return "times";
-  if (const std::string commas = commas_in(column); !commas.empty())
-    return "numbers with " + commas + ", which count as texts";
-  return column.texts == column.filled() ? "texts" : "texts and others";
-}
-
-std::string count_of(const SeenColumn& column) {
-  const auto different = static_cast<std::int64_t>(column.distinct.size());
-  return grouped(different) + (column.has_all() ? "" : " or more") + " different";
-}
-
-std::string described(const SeenColumn& column) {
-  std::string text = kind_of(column) + ", " + count_of(column);
-  if (!column.called.empty())
-    text = fmt::format("called '{}' in the header, ", column.called) + text;
-  if (column.are_numbers())
-    text += fmt::format(", {} to {}", number(column.lowest), number(column.highest));
-  if (column.empty > 0) text += ", " + grouped(column.empty) + " empty";
-  return text;
 }
 
 /// Asks on a terminal; elsewhere the option is named by an error.
@@ -279,14 +169,12 @@ class Draft {
   }
 
   void choose() {
-    user_ = role("--user", arguments_.user,
-                 [](const SeenColumn& one) { return is_called(one, kUsers); });
+    user_ = role("--user", arguments_.user, is_called_a_user);
     item_ = role("--item", arguments_.item, is_called_an_item);
     time_ = role("--time", arguments_.time, [](const SeenColumn& one) {
-      return one.are_times() || (one.are_integers() && is_called(one, kTimes));
+      return one.are_times() || (one.are_integers() && is_called_a_time(one));
     });
-    label_ = role("--label", arguments_.label,
-                  [](const SeenColumn& one) { return is_called(one, kLabels); });
+    label_ = role("--label", arguments_.label, is_called_a_label);
     if (label_.empty() && (user_.empty() || item_.empty())) label_ = label_at_an_end();
     if (user_.empty() && !item_.empty()) user_ = only_other_key();
     if (item_.empty() && !user_.empty()) item_ = only_other_key();
@@ -358,8 +246,9 @@ class Draft {
         throw ValueError(
             fmt::format("the labels of '{}' must differ, got {} in all records that were seen; "
                         "--label names another column",
-                        label_, number(labels.lowest)));
-      lines_ += fmt::format("range = [{}, {}]\n", number(labels.lowest), number(labels.highest));
+                        label_, number_text(labels.lowest)));
+      lines_ += fmt::format("range = [{}, {}]\n", number_text(labels.lowest),
+                            number_text(labels.highest));
       return;
     }
     const std::vector<std::string> values = sorted(labels);
@@ -393,8 +282,10 @@ class Draft {
   static std::string positive_of(const std::vector<std::string>& values) {
     std::string found;
     for (const std::string& value : values) {
-      const std::string word = lower(value);
-      if (word != "1" && word != "yes" && word != "y" && word != "true" && word != "t") continue;
+      const bool is_yes =
+          std::ranges::any_of(std::array{"1", "yes", "y", "true", "t"},
+                              [&](const char* yes) { return equal_in_any_case(value, yes); });
+      if (!is_yes) continue;
       if (!found.empty()) return "";
       found = value;
     }
@@ -419,22 +310,13 @@ class Draft {
     if (!column(name).are_integers()) lines_ += "keys = \"string\"\n";
   }
 
-  /// True for a column that says nothing of the label: of times, of keys that are all different, or
-  /// always the same.
-  static bool says_nothing(const SeenColumn& one) {
-    const auto different = static_cast<std::int64_t>(one.distinct.size());
-    const bool is_key = !one.has_all() || (different > 100 && different == one.filled() &&
-                                           !(one.are_numbers() && one.decimals > 0));
-    return one.are_times() || is_key || (different <= 1 && one.empty == 0);
-  }
-
   /// Writes the columns of fractions, of which nearly each record has its own, as numbers; unless
   /// there is no other column.
   void write_numbers() {
     bool any_other = false;
     std::vector<std::string> columns;
     for (const SeenColumn& one : seen_.columns) {
-      if (one.name == label_ || says_nothing(one)) continue;
+      if (one.name == label_ || (says_nothing(one) && !lists_in(one))) continue;
       if (one.are_numbers() && one.decimals > 0 && one.distinct.size() > 20) {
         columns.push_back(toml_column(one.name));
         numbers_.push_back(one.name);
@@ -475,10 +357,15 @@ class Draft {
 
   void write_fields() {
     std::vector<std::string> columns, buckets;
+    std::vector<const SeenColumn*> lists;
     for (const SeenColumn& one : seen_.columns) {
       if (one.name == label_) continue;
-      if (std::find(numbers_.begin(), numbers_.end(), one.name) != numbers_.end()) continue;
+      if (std::ranges::count(numbers_, one.name) > 0) continue;
       const auto different = static_cast<std::int64_t>(one.distinct.size());
+      if (lists_in(one)) {
+        lists.push_back(&one);
+        continue;
+      }
       if (says_nothing(one)) {
         left_out_.push_back(fmt::format("{}: {}", one.name, described(one)));
         continue;
@@ -492,17 +379,32 @@ class Draft {
           one.are_numbers() && one.lowest >= 0 && different > 20 && !is_called_a_key(one);
       if (is_amount) buckets.push_back(toml_column(one.name));
     }
-    if (columns.empty())
+    if (columns.empty() && lists.empty())
       throw ValueError(
           fmt::format("'{}' must have columns that may say something of '{}', got "
                       "none",
                       arguments_.file, label_));
-    lines_ += fmt::format("\n[ids.field]\ncolumns = [{}]\n", fmt::join(columns, ", "));
-    if (!buckets.empty())
-      lines_ += fmt::format("buckets = [{}] # amounts\n", fmt::join(buckets, ", "));
-    lines_ += "min_count = 2 # rarer values share a row\n";
+    if (!columns.empty()) {
+      lines_ += fmt::format("\n[ids.field]\ncolumns = [{}]\n", fmt::join(columns, ", "));
+      if (!buckets.empty())
+        lines_ += fmt::format("buckets = [{}] # amounts\n", fmt::join(buckets, ", "));
+      lines_ += "min_count = 2 # rarer values share a row\n";
+    }
     for (const std::string& one : left_out_)
       lines_ += fmt::format("# left out: {}\n", jobs::printable(one));
+    for (std::size_t i = 0; i < lists.size(); ++i) write_list(*lists[i], i + 1);
+  }
+
+  /// Writes ids of their own for a column of lists.
+  void write_list(const SeenColumn& one, std::size_t number) {
+    const ListForm form = lists_in(one).value();
+    const std::string key = key_of(one.name);
+    const bool is_free = key == one.name && key != "field";
+    lines_ += fmt::format("\n[ids.{}]\n", is_free ? key : fmt::format("list{}", number));
+    write("column", toml_column(one.name), described(one));
+    lines_ += fmt::format("separator = {}\n", toml(form.separator));
+    if (!form.integers) lines_ += "keys = \"string\"\n";
+    lines_ += "min_count = 2\n";
   }
 
   const InitArguments& arguments_;

@@ -211,9 +211,10 @@ class Grouping {
     }
     if (named.size() == 1) return take_at(named.front());
     if (named.empty()) {
-      throw KeyError(
-          fmt::format("there is no array '{}' of floating-point numbers{}", source,
-                      sources.empty() ? "; there is none" : did_you_mean(source, sources)));
+      throw KeyError(fmt::format("there is no array '{}' of floating-point numbers{}", source,
+                                 arrays_.empty()   ? "; there is none"
+                                 : sources.empty() ? "; all that there are have been taken"
+                                                   : did_you_mean(source, sources)));
     }
     throw ValueError(fmt::format("'{}' is the name of several arrays; '{}' and '{}' are two",
                                  source, arrays_[named[0]].source, arrays_[named[1]].source));
