@@ -19,8 +19,8 @@ nb::dict measures_dict(const jobs::Measures& measures);
 /// ValueError.
 jobs::SkipBad skip_bad_of(nb::handle given, const char* what);
 
-/// Warns, as UserWarning, of steps of a run that are newer than the one that `call` reads but cannot
-/// be opened. Throws what opening a step throws, and what the warning raises.
+/// Warns, as UserWarning, of steps of a run that are newer than the one that `call` reads but
+/// cannot be opened. Throws what opening a step throws, and what the warning raises.
 void warn_of_skipped(const char* call, const std::filesystem::path& run);
 
 /// Returns a number of threads or of runs, 0 for the default. Throws TypeError, ValueError.

@@ -15,9 +15,9 @@
 #include "python/src/arguments.h"
 #include "python/src/bindings.h"
 #include "python/src/described.h"
-#include "python/src/runs.h"
 #include "python/src/formats/tensor_bundle.h"
 #include "python/src/gil.h"
+#include "python/src/runs.h"
 #include "python/src/text_caster.h"
 
 namespace embertable::python {
