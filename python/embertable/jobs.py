@@ -7,15 +7,14 @@ import hashlib
 import json
 import os
 import pathlib
-import signal
 import tempfile
-import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, SupportsIndex
 
 import numpy as np
 
 from ._core import _evaluate_run, _predict_rows, _sweep_job, _train_job
+from ._interrupts import Interrupts
 
 __all__ = ["evaluate", "predict", "sweep", "train"]
 
@@ -55,35 +54,6 @@ def _file_of(data: Any) -> Iterator[Any]:
         path = pathlib.Path(folder) / _FRAME
         data.to_csv(path, index=False)
         yield path
-
-
-class _Interrupts:
-    """Notes Ctrl-C while a run goes on, which then saves and ends; a second one ends it at once."""
-
-    def __enter__(self) -> _Interrupts:
-        self._seen: list[Any] = []
-        self._before: Any = signal.getsignal(signal.SIGINT)
-        self._catches = callable(self._before) and threading.current_thread() is threading.main_thread()
-        if self._catches:
-            signal.signal(signal.SIGINT, self._note)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._catches:
-            signal.signal(signal.SIGINT, self._before)
-
-    def _note(self, number: int, frame: Any) -> None:
-        if self._seen and callable(self._before):
-            self._before(number, frame)
-        self._seen.append((number, frame))
-
-    def any(self) -> bool:
-        return bool(self._seen)
-
-    def pass_on(self) -> None:
-        """Does what Ctrl-C did before, if there was one."""
-        if self._seen:
-            self._before(*self._seen[0])
 
 
 def _job_of(what: str, job: Any, changed: Mapping[str, Any] | None, data: Any,
@@ -134,7 +104,7 @@ def train(job: str | os.PathLike[str] | Mapping[str, Any], out: str | os.PathLik
     if out is not None and not os.fspath(out):
         raise ValueError("train: out must not be empty; None trains without saving")
     text, path, changes, told = _job_of("train", job, set, data, progress)
-    with _Interrupts() as interrupts, _file_of(data) as file:
+    with Interrupts() as interrupts, _file_of(data) as file:
         done = _train_job(path, text, changes, out or "", resume, overwrite, _folder_of(data, file), threads, skip_bad,
                           exchange, deadline, interrupts.any, told)
     interrupts.pass_on()
@@ -167,7 +137,7 @@ def sweep(job: str | os.PathLike[str] | Mapping[str, Any], out: str | os.PathLik
     text, path, changes, told = _job_of("sweep", job, set, data, progress)
     _require_dict("sweep", "grid", grid)
     keys = [_swept(key, values, random is not None) for key, values in grid.items()]
-    with _Interrupts() as interrupts, _file_of(data) as file:
+    with Interrupts() as interrupts, _file_of(data) as file:
         stamp = _content_of(file) if hasattr(data, "to_csv") else ""
         done = _sweep_job(path, text, changes, keys, random, seed, out, resume, overwrite, _folder_of(data, file), threads,
                           jobs, skip_bad, keep_runs, test, stamp, interrupts.any, told)

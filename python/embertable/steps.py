@@ -258,8 +258,6 @@ class Steps:
                 self._keep(step, gradients)
             else:
                 self._apply(step, gradients, None if self._alone else self._share)
-        if self._abandoned:
-            self.name_abandoned()
 
     def commit(self, scale: float = 1.0, may_overflow: bool = False) -> bool:
         """Applies the gradients that wait, as one step of the tables, multiplied by `scale`. Without any it does nothing.

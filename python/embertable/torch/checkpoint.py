@@ -23,6 +23,7 @@ import torch
 
 from .._core import CallerState, CheckpointRun, find_checkpoint, read_saved_state, verify_checkpoint
 from .._core import Embedding as Engine
+from .._interrupts import Interrupts
 from . import ranks
 from .arguments import objects_of, path_of, require_kind, require_methods, whole_number
 from .modules import TableModule
@@ -101,19 +102,12 @@ def load(module: torch.nn.Module, engine: TableModule | Sequence[TableModule] | 
          optimizer: Any = None, scheduler: Any = None, scaler: Any = None, random_state: bool = True) -> Loaded:
     """Puts back what `save` committed last: `directory` is the run or one of its steps.
 
-    Everything that was saved must be asked for, and the other way round. The position is in what comes back.
+    Everything that was saved must be asked for, and the other way round. The position is in what comes back. Ctrl-C is raised
+    once all is put back, a second one at once. Raises RuntimeError where a disk fails between the tables of two modules.
     """
 
-    def check() -> tuple[list[TableState], pathlib.Path, int, dict[str, Any], list[pathlib.Path]]:
-        _require_parts("load", optimizer, scheduler, scaler, "state_dict", "load_state_dict")
-        tables = _tables_of("load", module, engine)
-        given = pathlib.Path(path_of("load", "directory", directory))
-        path = pathlib.Path(find_checkpoint(given))
+    def read(path: pathlib.Path, tables: Sequence[TableState]) -> tuple[int, dict[str, Any], list[pathlib.Path]]:
         saved = read_saved_state(path)
-        steps = (re.fullmatch(r"step_(\d{12,19})", entry.name) for entry in given.iterdir())
-        newest = max((int(step[1]) for step in steps if step), default=saved.step)
-        if path != given and newest > saved.step:
-            warnings.warn(f"load: '{given}/step_{newest:012d}' cannot be opened; '{path}' is loaded", stacklevel=4)
         state = _read(path, saved.caller.blobs.get(_BLOB))
         if len(state["others"]) != len(tables) - 1:
             raise ValueError(f"'{path}' has tables of {len(state['others']) + 1} modules, the model has {len(tables)}")
@@ -131,7 +125,27 @@ def load(module: torch.nn.Module, engine: TableModule | Sequence[TableModule] | 
                 verify_checkpoint(place)
         for one, place in zip(tables, places):
             _require_tables(one, place)
-        return tables, path, saved.step, state, places
+        return saved.step, state, places
+
+    def check() -> tuple[list[TableState], pathlib.Path, int, dict[str, Any], list[pathlib.Path]]:
+        _require_parts("load", optimizer, scheduler, scaler, "state_dict", "load_state_dict")
+        tables = _tables_of("load", module, engine)
+        given = pathlib.Path(path_of("load", "directory", directory))
+        path = pathlib.Path(find_checkpoint(given))
+        steps = _steps_from(given)
+        newest = steps[0] if steps else path
+        failed: OSError | None = None
+        for path in (path, *steps[steps.index(given / path.name) + 1:]) if steps else (path,):
+            try:
+                found = read(path, tables)
+            except OSError as error:  # also of the tables of another module
+                failed = failed or error
+                continue
+            if path.name != newest.name:
+                warnings.warn(f"load: '{newest}' cannot be opened; '{path}' is loaded", stacklevel=4)
+            return tables, path, *found
+        assert failed is not None
+        raise failed
 
     def put_back() -> None:
         with _rows_left_out(tables):
@@ -142,18 +156,40 @@ def load(module: torch.nn.Module, engine: TableModule | Sequence[TableModule] | 
             scaler.load_state_dict(state["scaler"])
 
     tables, path, step, state, places = ranks.agreed(check)
-    with _back_after_errors(module, tables, [*_as_dict(optimizer).values(), *_as_dict(scheduler).values(), scaler]):
+    parts = [*_as_dict(optimizer).values(), *_as_dict(scheduler).values(), scaler]
+    with Interrupts() as interrupts, _back_after_errors(module, tables, parts):
         ranks.agreed(put_back)
-        for one, place in zip(tables, places):
-            one.engine.restore(place)
+        _restore_all(tables, places)
         tables[0].engine.assign_step(state.get("trained", step))
-    for one in tables:
-        one.forget_waiting()
+        for one in tables:
+            one.forget_waiting()
+    interrupts.pass_on()
     rank = ranks.rank()
     mine = state["ranks"][rank] if rank < len(state["ranks"]) else None
     if mine is not None and random_state:
         _set_random_state(mine["random"])
     return Loaded(step, None if mine is None else mine["position"], os.fspath(path))
+
+
+def _steps_from(given: pathlib.Path) -> list[pathlib.Path]:
+    """The steps of a run, the highest first; none of a directory that is no run."""
+    found = {}
+    for entry in given.iterdir() if given.is_dir() else ():
+        step = re.fullmatch(r"step_(\d{12,19})", entry.name)
+        if step:
+            found[int(step[1])] = entry
+    return [found[step] for step in sorted(found, reverse=True)]
+
+
+def _restore_all(tables: Sequence[TableState], places: Sequence[pathlib.Path]) -> None:
+    for index, (one, place) in enumerate(zip(tables, places)):
+        try:
+            one.engine.restore(place)
+        except Exception as error:
+            if index == 0:
+                raise
+            raise RuntimeError(f"load: the tables of {', '.join(done.name for done in tables[:index])} are those of '{places[0]}' already, and the "
+                               f"rest is as it was, since those of {one.name} could not be put back: load again") from error
 
 
 def _read(path: pathlib.Path, blob: bytes | None) -> dict[str, Any]:
@@ -328,7 +364,11 @@ def _fault(value: Any, to: io.BytesIO) -> Exception | None:
     try:
         torch.save(value, to)
         to.seek(0)
-        torch.load(to, map_location="meta", weights_only=True)
+        try:
+            torch.load(to, map_location="meta", weights_only=True)  # without the memory of a copy
+        except Exception:  # as of sparse tensors, which "meta" has not
+            to.seek(0)
+            torch.load(to, map_location="cpu", weights_only=True)
     except Exception as error:  # also what the caller's own pickling raises
         return error
     return None

@@ -82,6 +82,7 @@ def import_state(module: TableModule, weights: Any, optimizer: Any = None) -> li
         if tuple(rows.shape) != shape:
             raise ValueError(f"{name}: '{variable}' must have shape {shape}, got {tuple(rows.shape)}")
         checked[variable] = rows
+    tables.forget_waiting()
     if steps:
         engine.assign_step(steps.pop())
     for variable, rows in checked.items():

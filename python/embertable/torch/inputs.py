@@ -124,7 +124,7 @@ class Reader:
             raise ValueError(f"{self.name}: {what} must be as many as the ids, {math.prod(shape)}, got {tensor.numel()}")
         if tensor.shape != tuple(shape):
             raise ValueError(f"{self.name}: {what} must have the shape of the ids, {tuple(shape)}, got {tuple(tensor.shape)}")
-        values: np.ndarray = self._on_host(tensor.detach(), what).reshape(-1).numpy()
+        values: np.ndarray = self._on_host(tensor.detach(), what).reshape(-1).resolve_neg().numpy()
         return values
 
     def _on_host(self, tensor: torch.Tensor, what: str) -> torch.Tensor:
@@ -172,7 +172,8 @@ class Reader:
             if offsets is not None:
                 splits: np.ndarray | None = self._splits(offsets, len(values), what, last_offset)
             else:
-                splits = _even_splits(*shape) if len(shape) == 2 and shape[1] != 1 else None
+                are_dense = len(shape) == 1 or (shape[1] == 1 and weights is None)  # dense ids have no weights
+                splits = None if are_dense else _even_splits(*shape)
         else:
             values, splits, own = self._ragged(ids, what)
             self.require_no_offsets(offsets, what)

@@ -195,6 +195,25 @@ class TableModule(torch.nn.Module):
                         "training with embertable.torch.save; a process that only looks up opens "
                         "embertable.ServingEmbedding")
 
+    def __init_subclass__(cls, **named: Any) -> None:
+        super().__init_subclass__(**named)
+        for method in ("get_extra_state", "set_extra_state"):
+            if getattr(cls, method) is not getattr(torch.nn.Module, method):
+                raise TypeError(f"{cls.__name__}: {method} must not be defined: the extra state of a module of tables is theirs; put "
+                                "what the class adds into a module inside of it, or into buffers")
+
+    def register_buffer(self, name: str, tensor: torch.Tensor | None, persistent: bool = True) -> None:
+        self._require_other_name(name)
+        super().register_buffer(name, tensor, persistent)
+
+    def register_parameter(self, name: str, param: torch.nn.Parameter | None) -> None:
+        self._require_other_name(name)
+        super().register_parameter(name, param)
+
+    def _require_other_name(self, name: str) -> None:
+        if name == self._key:
+            raise ValueError(f"{type(self).__name__}: a parameter or buffer must not be called '{name}', as the rows are in state_dict()")
+
     def __getattr__(self, name: str) -> Any:
         if name == "weight":
             raise AttributeError(f"'{type(self).__name__}' has no parameter 'weight': read_rows(ids) and assign_rows(ids, rows) "
@@ -263,7 +282,7 @@ class TableModule(torch.nn.Module):
                 batch = read()
         self._settle()
         if steps.deferred:
-            self._optimizer.before_lookup()
+            self._optimizer.before_lookup(record)
         again = record and is_recomputation()
         if accelerator is None:
             rows, step = steps.look_up(batch, record, where, again)
@@ -274,6 +293,7 @@ class TableModule(torch.nn.Module):
     def _take(self, step: Step, gradients: Sequence[torch.Tensor | None]) -> None:
         """Gives gradients to the tables; those on an accelerator once they have arrived."""
         self._optimizer.note_gradients()
+        gradients = [None if one is None else _dense(one) for one in gradients]
         if self._accelerator is not None:
             self._accelerator.gradients.start(step, gradients)
             return
@@ -316,6 +336,13 @@ def _with_optimizer(name: str, table: TableConfig, optimizer: Optimizer | None, 
         raise ValueError(f"{name}: optimizer must be given, such as embertable.Adagrad(0.1): backward applies it")
     return TableConfig(table.vocabulary_size, table.dim, table.initializer, rates.of(str(table.name), own), table.combiner,
                        table.name, replicated=table.replicated, row_type=table.row_type)
+
+
+def _dense(gradient: torch.Tensor) -> torch.Tensor:
+    """The gradient as numbers in memory: torch has some that are sparse, or zeros without memory."""
+    if gradient.layout is not torch.strided:
+        return gradient.to_dense()
+    return torch.zeros_like(gradient, device=gradient.device) if gradient._is_zerotensor() else gradient
 
 
 def _cast_to(place: torch.Tensor) -> torch.dtype | None:

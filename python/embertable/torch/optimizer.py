@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+import warnings
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -15,6 +16,8 @@ from . import ranks
 from .arguments import require_kind, whole_number
 
 __all__ = ["TableOptimizer"]
+
+_MOST_DROPPED = 10  # lookups in a row whose gradients may be dropped without a word
 
 
 class Rate:
@@ -77,7 +80,7 @@ class TableOptimizer:
         self._rates, self._steps, self._processes, self._settle = rates, steps, processes, settle
         self._scaler: Any = None
         self._leader: weakref.ref[torch.optim.Optimizer] | None = None
-        self._lower_scale = False
+        self._dropped = 0  # times in a row that gradients waited in vain
         self._beside_dense = False  # what waits came with gradients of the optimizer's parameters
 
     # Rates
@@ -151,39 +154,18 @@ class TableOptimizer:
         optimizer = _unwrapped(optimizer)
         if not isinstance(optimizer, torch.optim.Optimizer):
             raise TypeError(f"{name}: step_with takes a torch.optim.Optimizer, got {type(optimizer).__name__}")
-        if self._leader is not None:
+        if self._leader is not None and self._leader() is not None:
             raise RuntimeError(f"{name}: step_with was called before; the tables step with one optimizer")
         if scaler is not None and not callable(getattr(scaler, "get_scale", None)):
             raise TypeError(f"{name}: scaler must be a torch.amp.GradScaler, got {type(scaler).__name__}")
         if scaler is not None:
             ranks.require_all(self._processes, f"{name}: step_with with a scaler")
+        self.zero_grad()  # what waits for an optimizer that is gone
         self._leader, self._scaler = weakref.ref(optimizer), scaler
         self._steps.deferred = True
-        ours = weakref.ref(self)
-
-        def before_step(stepped: torch.optim.Optimizer, arguments: Any, named: Any) -> None:
-            mine = ours()
-            if mine is not None and not _has_closure(*arguments[1:], **named):
-                mine._step_beside(stepped)
-
-        def after_step(stepped: torch.optim.Optimizer, arguments: Any, named: Any) -> None:
-            mine = ours()
-            if mine is not None and _has_closure(*arguments[1:], **named):
-                mine._step_beside(stepped)
-
-        zero_grad = optimizer.zero_grad
-
-        def zero_grad_of_both(*arguments: Any, **named: Any) -> None:
-            mine = ours()
-            if mine is not None:
-                mine.zero_grad()
-            zero_grad(*arguments, **named)
-
-        optimizer.register_step_pre_hook(before_step)
-        optimizer.register_step_post_hook(after_step)
-        optimizer.zero_grad = zero_grad_of_both  # type: ignore[method-assign]
+        _Led.by(optimizer).add(self)
         if scaler is not None:
-            scaler.step = _StepOrSkip(scaler, ours)
+            _Scaled.by(scaler).add(self)
 
     def _step_beside(self, leader: torch.optim.Optimizer) -> None:
         found = getattr(leader, "found_inf", None)  # of a scaler that leaves it to the optimizer to skip
@@ -193,13 +175,19 @@ class TableOptimizer:
             self.step()
 
     def step(self) -> None:
-        """Applies the gradients that wait; the optimizer of `step_with` calls it."""
+        """Applies the gradients that wait; the optimizer of `step_with` calls it.
+
+        Drops them if the dense gradients that came with them are gone: `zero_grad()` of a model reaches parameters alone.
+        """
         self._settle()
+        if self._processes == 1 and self._lost_dense_gradients():  # several processes agree at the next lookup
+            self._steps.drop()
         scaled = self._scaler is not None and self._scaler.is_enabled()
         scale = float(self._scaler.get_scale()) if scaled else 1.0
         if not self._steps.commit(1.0 / scale, may_overflow=scaled):
-            self._lower_scale = True
+            _Scaled.by(self._scaler).overflowed = True
         self._beside_dense = False
+        self._dropped = 0
 
     def zero_grad(self) -> None:
         """Drops the gradients that wait."""
@@ -207,18 +195,25 @@ class TableOptimizer:
         self._beside_dense = False
         self._steps.drop()
 
-    def before_lookup(self) -> None:
-        """Lowers the scale under which a gradient of a table alone was infinite: the scaler has not seen that one.
+    def before_lookup(self, record: bool) -> None:
+        """Drops what waits if the dense gradients that came with it are gone, as in `step`. record: gradients will come.
 
-        Drops what waits if the dense gradients that came with it are gone: `zero_grad()` of a model reaches parameters alone.
+        Raises RuntimeError, and warns, where no optimizer is left that would apply them.
         """
-        if self._lower_scale:
-            self._lower_scale = False
-            self._scaler.update(self._scaler.get_scale() * self._scaler.get_backoff_factor())
+        if record and self._leader is not None and self._leader() is None:
+            raise RuntimeError(f"{self._steps.name}: the optimizer that was given to step_with is gone, and gradients would wait for "
+                               "ever: call optimizer.step_with again, with the one that steps now")
         # Processes decide together: those that went on with other gradients than the rest could not step.
-        if self._steps.waiting and self._steps.any_of(self._beside_dense and not self._has_dense_gradients()):
+        if self._steps.waiting and self._steps.any_of(self._lost_dense_gradients()):
             self._beside_dense = False
             self._steps.drop()
+            self._dropped += 1
+            if self._dropped == _MOST_DROPPED:
+                warnings.warn(f"{self._steps.name}: the gradients of {_MOST_DROPPED} lookups in a row were dropped, as those of the "
+                              "optimizer that was given to step_with were, which has not stepped: rows do not change", stacklevel=4)
+
+    def _lost_dense_gradients(self) -> bool:
+        return self._beside_dense and not self._has_dense_gradients()
 
     def note_gradients(self) -> None:
         """Backward has come to the tables: looks whether gradients that will wait come with dense ones."""
@@ -244,28 +239,119 @@ class TableOptimizer:
     def state(self) -> dict[str, float]:
         return {table: rate.base for table, rate in self._rates.by_table.items()}
 
-    def load_state(self, state: Mapping[str, float]) -> None:
+    def following(self) -> list[str]:
+        """Tables whose rates follow a torch optimizer's."""
+        return sorted(table for table, rate in self._rates.by_table.items() if rate.factor is not _one)
+
+    def load_state(self, state: Mapping[str, float], following: Sequence[str] | None) -> None:
+        """Takes rates by table. Those that followed no other when they were saved end `follow`, None for unknown."""
         self.require_rates(state)
         for table, base in state.items():
             if table in self._rates.by_table:
-                self._rates.by_table[table].base = float(base)
+                rate = self._rates.by_table[table]
+                rate.base = float(base)
+                if following is not None and table not in following:
+                    rate.factor = _one
 
 
-class _StepOrSkip:
-    """The method `step` of a scaler: what still waits after it has been skipped. Copies of the scaler have their own method."""
+class _Tables:
+    """The tables that go with one optimizer or scaler, in the order of their calls of `step_with`, as far as they live."""
 
-    def __init__(self, scaler: Any, ours: weakref.ref[TableOptimizer]) -> None:
-        self._scaler, self._step, self._ours = scaler, scaler.step, ours
+    def __init__(self) -> None:
+        self._all: list[weakref.ref[TableOptimizer]] = []
 
-    def __call__(self, stepped: Any, *arguments: Any, **named: Any) -> Any:
+    def add(self, tables: TableOptimizer) -> None:
+        self._all.append(weakref.ref(tables))
+
+    def led_by(self, optimizer: Any) -> list[TableOptimizer]:
+        self._all = [one for one in self._all if one() is not None]
+        found = [one() for one in self._all]
+        return [one for one in found if one is not None and one._leader is not None and one._leader() is optimizer]
+
+
+class _Led(_Tables):
+    """The method `zero_grad` of an optimizer with whose steps tables step."""
+
+    def __init__(self, optimizer: torch.optim.Optimizer) -> None:
+        super().__init__()
+        self._optimizer = weakref.ref(optimizer)  # no cycle: whether it is gone is known at once
+        self._zero_grad = vars(optimizer).get("zero_grad")
+        optimizer.register_step_pre_hook(self._before_step)
+        optimizer.register_step_post_hook(self._after_step)
+
+    @classmethod
+    def by(cls, optimizer: torch.optim.Optimizer) -> _Led:
+        found = vars(optimizer).get("zero_grad")
+        if not isinstance(found, cls):
+            found = cls(optimizer)
+            optimizer.zero_grad = found  # type: ignore[method-assign]
+        return found
+
+    def __call__(self, *arguments: Any, **named: Any) -> None:
+        optimizer = self._optimizer()
+        for one in self.led_by(optimizer):
+            one.zero_grad()
+        if self._zero_grad is not None:
+            self._zero_grad(*arguments, **named)
+        elif optimizer is not None:
+            type(optimizer).zero_grad(optimizer, *arguments, **named)
+
+    def _before_step(self, stepped: torch.optim.Optimizer, arguments: Any, named: Any) -> None:
+        if not _has_closure(*arguments[1:], **named):
+            self._step(stepped)
+
+    def _after_step(self, stepped: torch.optim.Optimizer, arguments: Any, named: Any) -> None:
+        if _has_closure(*arguments[1:], **named):
+            self._step(stepped)
+
+    def _step(self, stepped: torch.optim.Optimizer) -> None:
+        for one in self.led_by(stepped):
+            one._step_beside(stepped)
+
+
+class _Scaled(_Tables):
+    """The methods `step` and `update` of a scaler: what still waits after a step has been skipped, and a gradient of tables alone
+    that was infinite, which the scaler has not seen, lowers the scale as one of its own does."""
+
+    def __init__(self, scaler: Any) -> None:
+        super().__init__()
+        self.overflowed = False
+        self._scaler, self._step, self._update = scaler, scaler.step, scaler.update
+
+    @classmethod
+    def by(cls, scaler: Any) -> _Scaled:
+        found = vars(scaler).get("step")
+        if not isinstance(found, _ScalersMethod):
+            made = cls(scaler)
+            scaler.step, scaler.update = _ScalersMethod(made, "step"), _ScalersMethod(made, "update")
+            return made
+        return found.of
+
+    def step(self, stepped: Any, *arguments: Any, **named: Any) -> Any:
         result = self._step(stepped, *arguments, **named)
-        mine = self._ours()
-        if mine is not None and mine._leader is not None and _unwrapped(stepped) is mine._leader():
-            mine.zero_grad()
+        for one in self.led_by(_unwrapped(stepped)):
+            one.zero_grad()
         return result
 
+    def update(self, *arguments: Any, **named: Any) -> None:
+        overflowed, self.overflowed = self.overflowed, False
+        before = self._scaler.get_scale() if overflowed else 0.0
+        self._update(*arguments, **named)
+        if overflowed and self._scaler.get_scale() >= before:
+            self._update(before * self._scaler.get_backoff_factor())
+
+
+class _ScalersMethod:
+    """Stands in a scaler for a method of its own. Copies of the scaler have the method of their class."""
+
+    def __init__(self, of: _Scaled, name: str) -> None:
+        self.of, self._name = of, name
+
+    def __call__(self, *arguments: Any, **named: Any) -> Any:
+        return getattr(self.of, self._name)(*arguments, **named)
+
     def __reduce__(self) -> Any:
-        return getattr, (self._scaler, "step")
+        return getattr, (self.of._scaler, self._name)
 
 
 def _has_closure(closure: Any = None, *_: Any, **__: Any) -> bool:

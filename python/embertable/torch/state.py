@@ -110,7 +110,7 @@ class TableState:
 
     def save_to(self, destination: MutableMapping[str, Any], prefix: str) -> None:
         extra: dict[str, Any] = {"format": _FORMAT, "step": self.engine.step, "tables": self._description(),
-                                 "learning_rates": self._optimizer.state()}
+                                 "learning_rates": self._optimizer.state(), "following": self._optimizer.following()}
         if self._rows_left_out:
             extra["left_out"] = True
         elif self._reference is not None:
@@ -168,7 +168,7 @@ class TableState:
         problems = self.differences(extra["tables"]) if extra is not None else []
         if not problems and extra is not None and extra.get("left_out"):
             if not refused:
-                self._optimizer.load_state(extra["learning_rates"])
+                self._optimizer.load_state(extra["learning_rates"], extra.get("following"))
             return
         if not problems and extra is not None and "reference" in extra:
             if not refused:
@@ -200,7 +200,8 @@ class TableState:
         if extra is not None:
             if all(table in loaded for table in self.configs):
                 engine.assign_step(extra["step"])
-            self._optimizer.load_state({table: rate for table, rate in extra["learning_rates"].items() if table in loaded})
+            self._optimizer.load_state({table: rate for table, rate in extra["learning_rates"].items() if table in loaded},
+                                       extra.get("following"))
 
     def differences(self, there: Mapping[str, Any]) -> list[str]:
         """Why a state of tables of this description does not fit the module."""
@@ -233,7 +234,7 @@ class TableState:
             errors.append(f"{name}: the state_dict refers to step {reference['step']} in '{reference['directory']}': {error}; where the "
                           "run has moved, call keep_tables_in(run) first")
             return
-        self._optimizer.load_state(extra["learning_rates"])
+        self._optimizer.load_state(extra["learning_rates"], extra.get("following"))
         if self._reference is not None and os.path.dirname(directory) == self._reference.run:
             kept = self._reference
             kept.step, kept.digest, kept.directory = reference["step"], reference["digest"], directory
@@ -254,6 +255,8 @@ def _extra_of(value: Any) -> dict[str, Any]:
     fault = _fault(found, {"format": int, "step": int, "tables": dict, "learning_rates": dict})
     if fault is None and not 0 <= found["step"] <= MOST_STEP:
         fault = f"step must be 0 <= step <= 2^62, got {found['step']}"
+    if fault is None and "following" in found:
+        fault = _fault(found, {"following": list})
     if fault is None and "left_out" in found:
         fault = _fault(found, {"left_out": bool})
     for table in found["tables"].values() if fault is None else ():

@@ -1286,3 +1286,137 @@ et.torch"""
     done = subprocess.run([sys.executable, "-c", code], env=dict(os.environ, PYTHONPATH=os.pathsep.join(sys.path)), capture_output=True,
                           text=True)
     assert done.stderr.splitlines()[-1] == "AttributeError: embertable.torch needs PyTorch: pip install torch"
+
+
+def test_tables_step_with_another_optimizer_when_the_first_is_gone():
+    ours, dense = bag(), torch.nn.Linear(DIM, 1)
+    optimizer = torch.optim.SGD(dense.parameters(), 0.1)
+    ours.optimizer.step_with(optimizer)
+    ours(torch.tensor([[3]])).sum().backward()  # nobody will apply this
+    optimizer = torch.optim.Adam(dense.parameters(), 0.1)
+    with pytest.raises(RuntimeError, match="the optimizer that was given to step_with is gone.*call optimizer.step_with again"):
+        ours(torch.tensor([[1]]))
+    with torch.no_grad():
+        ours(torch.tensor([[1]]))
+    before = rows_of(ours, "weight")
+    ours.optimizer.step_with(optimizer)
+    dense(ours(torch.tensor([[1]]))).sum().backward()
+    optimizer.step()
+    after = rows_of(ours, "weight")
+    assert torch.equal(before[3], after[3]) and not torch.equal(before[1], after[1])
+
+
+def test_gradients_that_are_dropped_again_and_again_are_named():
+    ours, dense = bag(), torch.nn.Linear(DIM, 1)
+    kept, steps = torch.optim.SGD(dense.parameters(), 0.1), torch.optim.Adam(dense.parameters(), 0.1)
+    ours.optimizer.step_with(kept)
+
+    def step():
+        steps.zero_grad()
+        dense(ours(torch.tensor([[1]]))).sum().backward()
+        steps.step()
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for _ in range(10):
+            step()
+    with pytest.warns(UserWarning, match="of 10 lookups in a row were dropped"):
+        step()
+
+
+def test_many_modules_of_one_optimizer_leave_nothing_behind():
+    optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], 0.1)
+    for _ in range(1100):
+        ours = bag()
+        ours.optimizer.step_with(optimizer)
+    optimizer.zero_grad()
+    ours(torch.tensor([[1]])).sum().backward()
+    optimizer.step()
+    assert ours.engine.step == 1 and len(optimizer._optimizer_step_pre_hooks) == 1
+
+
+@pytest.mark.parametrize("several", [1, 3])
+def test_an_overflow_of_tables_alone_lowers_the_scale_once(several):
+    tables = [bag() for _ in range(several)]
+    dense = torch.nn.Linear(DIM, 1)
+    optimizer = torch.optim.SGD(dense.parameters(), 0.1)
+    scaler = torch.amp.GradScaler("cpu", init_scale=2.0**10, growth_interval=1)
+    for ours in tables:
+        ours.optimizer.step_with(optimizer, scaler)
+
+    def step(factor):
+        optimizer.zero_grad()
+        loss = dense(torch.ones(1, DIM)).sum() + sum((ours(torch.tensor([[1]])) * factor).sum() for ours in tables)
+        scaler.scale(loss).backward()
+        scaler.step(optimizer)
+        with torch.no_grad():
+            tables[0](torch.tensor([[2]]))  # an evaluation between the two
+        scaler.update()
+
+    step(1e36)
+    assert scaler.get_scale() == 2.0**9 and [ours.engine.step for ours in tables] == [0] * several
+    step(1.0)
+    assert scaler.get_scale() == 2.0**10 and [ours.engine.step for ours in tables] == [1] * several
+
+
+def test_zero_grad_of_the_model_before_the_step_drops_what_waits():
+    ours = bag()
+    model = torch.nn.ModuleDict({"tables": ours, "dense": torch.nn.Linear(DIM, 1)})
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    ours.optimizer.step_with(optimizer)
+    before = ours.engine.digest()
+    model["dense"](ours(torch.tensor([[3]]))).sum().backward()
+    model.zero_grad()
+    optimizer.step()
+    assert ours.engine.digest() == before and ours.engine.step == 0
+
+
+@pytest.mark.parametrize("ids", [torch.tensor([[1], [2]]), torch.tensor([[1], [2]], dtype=torch.int32)])
+def test_bags_of_one_id_take_weights(ids):
+    plain = torch.nn.EmbeddingBag(ROWS, DIM, mode="sum")
+    weights = torch.tensor([[2.0], [3.0]])
+    for options in ({}, {"padding_idx": 5}):
+        ours = ett.EmbeddingBag(ROWS, DIM, mode="sum", optimizer=et.SGD(0.1), **options)
+        ett.import_state(ours, plain)
+        with torch.no_grad():
+            assert torch.equal(ours(ids, None, weights), plain(ids, None, weights))
+        ours.optimizer.step_with(torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], 0.1))
+        assert torch.equal(ours.eval()(ids, None, weights), plain(ids, None, weights).detach())
+
+
+def test_weights_and_gradients_of_any_form():
+    ours, plain = bag(), bag()
+    ids, weights = torch.tensor([[1, 2]]), torch.tensor([[0.5, 2.0]])
+    negated = (1j * weights).conj().imag  # -weights, not in memory
+    assert negated.is_neg()
+    out = ours(ids, None, negated)
+    with torch.no_grad():
+        assert torch.equal(out, plain(ids, None, -weights))
+    out.backward(torch._efficientzerotensor(out.shape))
+    assert ours.engine.step == 1
+    ours(ids).backward(torch.ones(1, DIM).to_sparse())
+    plain(ids).backward(torch.ones(1, DIM))
+    assert torch.equal(rows_of(ours, "weight"), rows_of(plain, "weight"))
+
+
+def test_what_a_subclass_may_not_be_called():
+    for method in ("get_extra_state", "set_extra_state"):
+        with pytest.raises(TypeError, match=f"Sub: {method} must not be defined"):
+            type("Sub", (ett.EmbeddingBag,), {method: lambda self: None})
+    ours = bag()
+    with pytest.raises(ValueError, match="must not be called 'weight'"):
+        ours.register_buffer("weight", torch.zeros(1))
+    with pytest.raises(ValueError, match="must not be called 'weight'"):
+        ours.weight = torch.nn.Parameter(torch.zeros(1))
+    ours.register_buffer("counts", torch.zeros(1))
+    assert "counts" in ours.state_dict()
+
+
+def test_imported_rows_leave_no_gradients_of_those_before():
+    ours = bag()
+    optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], 0.1)
+    ours.optimizer.step_with(optimizer)
+    ours(torch.tensor([[1]])).sum().backward()
+    ett.import_state(ours, torch.zeros(ROWS, DIM))
+    optimizer.step()
+    assert torch.equal(rows_of(ours, "weight"), torch.zeros(ROWS, DIM))

@@ -6,6 +6,7 @@ import json
 import os
 import pathlib
 import random
+import signal
 import subprocess
 import sys
 import time
@@ -914,3 +915,98 @@ def test_killed_at_any_moment_training_goes_on_to_the_same_tables(tmp_path):
     out = child.stdout.read()
     assert json.loads(out.splitlines()[-1]) == expected.digests()
     assert positions == sorted(positions)
+
+
+def two_tables(seed):
+    return torch.nn.ModuleDict({"a": make(seed=seed), "b": make(seed=seed + 1), "head": torch.nn.Linear(2, 1)})
+
+
+def test_tables_of_another_module_that_cannot_be_read_are_skipped_too(tmp_path):
+    ours = two_tables(1)
+    first = ett.save(ours, None, tmp_path)
+    before = [ours[name].engine.digest() for name in "ab"]
+    train(ours["a"])
+    train(ours["b"])
+    second = pathlib.Path(ett.save(ours, None, tmp_path))
+    other = two_tables(5)
+    assert ett.load(other, None, tmp_path).directory == os.fspath(second)
+    damaged = next((tmp_path / "others").glob(f"{second.name[5:]}-*"))
+    next(damaged.rglob("manifest.json")).unlink()
+    with pytest.warns(UserWarning, match=f"'{second}' cannot be opened; '{first}' is loaded"):
+        assert ett.load(other, None, tmp_path).directory == first
+    assert [other[name].engine.digest() for name in "ab"] == before
+    with pytest.raises(OSError):
+        ett.load(other, None, second)  # asked for
+
+
+def test_ctrl_c_in_a_load_comes_when_all_is_put_back(tmp_path, monkeypatch):
+    ours = two_tables(1)
+    ett.save(ours, None, tmp_path)
+    other = two_tables(5)
+    restore = type(other["b"].engine).restore
+
+    def interrupted(engine, *arguments):
+        if engine is other["a"].engine:
+            os.kill(os.getpid(), signal.SIGINT)
+        return restore(engine, *arguments)
+
+    monkeypatch.setattr(type(other["b"].engine), "restore", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        ett.load(other, None, tmp_path)
+    assert [other[name].engine.digest() for name in "ab"] == [ours[name].engine.digest() for name in "ab"]
+    assert torch.equal(other["head"].weight, ours["head"].weight)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_a_load_that_fails_half_way_says_what_to_do(tmp_path, monkeypatch):
+    ours = two_tables(1)
+    ett.save(ours, None, tmp_path)
+    other = two_tables(5)
+    dense, restore = other["head"].weight.clone(), type(other["b"].engine).restore
+
+    def failing(engine, place):
+        if "others" in os.fspath(place):
+            raise OSError("the disk is gone")
+        return restore(engine, place)
+
+    monkeypatch.setattr(type(other["b"].engine), "restore", failing)
+    with pytest.raises(RuntimeError, match="are those of '.*step_.*' already, and the rest is as it was.*: load again"):
+        ett.load(other, None, tmp_path)
+    assert torch.equal(other["head"].weight, dense)
+
+
+def test_a_rate_that_was_set_after_follow_stays_set(tmp_path):
+    def made():
+        model = torch.nn.ModuleDict({"tables": make(), "head": torch.nn.Linear(2, 1)})
+        optimizer = torch.optim.SGD(model["head"].parameters(), 1.0)
+        scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 1, 0.5)
+        model["tables"].optimizer.follow(scheduler)
+        return model, optimizer, scheduler
+
+    model, optimizer, scheduler = made()
+    optimizer.step()
+    scheduler.step()
+    for rate in (None, 3.0):
+        if rate is not None:
+            model["tables"].optimizer.learning_rate = rate
+        expected = model["tables"].optimizer.learning_rate
+        ett.save(model, None, tmp_path / f"run{rate}", optimizer=optimizer, scheduler=scheduler)
+        again, other, schedule = made()
+        ett.load(again, None, tmp_path / f"run{rate}", optimizer=other, scheduler=schedule)
+        assert again["tables"].optimizer.learning_rate == expected
+        other.step()
+        schedule.step()
+        assert again["tables"].optimizer.learning_rate == (expected / 2 if rate is None else rate)
+
+
+def test_sparse_buffers_are_saved(tmp_path):
+    def made(seed):
+        model = torch.nn.ModuleDict({"tables": make(seed=seed), "graph": torch.nn.Linear(2, 1)})
+        model["graph"].register_buffer("adjacent", torch.eye(3).to_sparse())
+        return model
+
+    ours, other = made(1), made(2)
+    ett.save(ours, None, tmp_path, position={"at": torch.eye(2).to_sparse()})
+    loaded = ett.load(other, None, tmp_path)
+    assert torch.equal(loaded.position["at"].to_dense(), torch.eye(2))
+    assert torch.equal(other["graph"].adjacent.to_dense(), torch.eye(3))

@@ -130,7 +130,9 @@ std::size_t splits_of(const Feature& feature, BagForm form) {
     return form == BagForm::kBagsWithLastOffset
                ? 0
                : static_cast<std::size_t>(feature.offsets.size()) + 1;
-  return feature.rank == 2 && feature.length != 1 ? static_cast<std::size_t>(feature.rows) + 1 : 0;
+  // Dense ids, which bags of one id are, have no weights.
+  const bool are_dense = feature.length == 1 && !feature.weights.is_given();
+  return feature.rank == 2 && !are_dense ? static_cast<std::size_t>(feature.rows) + 1 : 0;
 }
 
 /// Writes the row splits of a feature that has some to be made.
