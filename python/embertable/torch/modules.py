@@ -282,7 +282,7 @@ class TableModule(torch.nn.Module):
                 batch = read()
         self._settle()
         if steps.deferred:
-            self._optimizer.before_lookup(record)
+            self._optimizer.before_lookup()
         again = record and is_recomputation()
         if accelerator is None:
             rows, step = steps.look_up(batch, record, where, again)

@@ -195,14 +195,8 @@ class TableOptimizer:
         self._beside_dense = False
         self._steps.drop()
 
-    def before_lookup(self, record: bool) -> None:
-        """Drops what waits if the dense gradients that came with it are gone, as in `step`. record: gradients will come.
-
-        Raises RuntimeError, and warns, where no optimizer is left that would apply them.
-        """
-        if record and self._leader is not None and self._leader() is None:
-            raise RuntimeError(f"{self._steps.name}: the optimizer that was given to step_with is gone, and gradients would wait for "
-                               "ever: call optimizer.step_with again, with the one that steps now")
+    def before_lookup(self) -> None:
+        """Drops what waits if the dense gradients that came with it are gone, as in `step`; warns where that comes again and again."""
         # Processes decide together: those that went on with other gradients than the rest could not step.
         if self._steps.waiting and self._steps.any_of(self._lost_dense_gradients()):
             self._beside_dense = False
@@ -216,7 +210,13 @@ class TableOptimizer:
         return self._beside_dense and not self._has_dense_gradients()
 
     def note_gradients(self) -> None:
-        """Backward has come to the tables: looks whether gradients that will wait come with dense ones."""
+        """Backward has come to the tables: looks whether gradients that will wait come with dense ones.
+
+        Raises RuntimeError where the optimizer that would apply them is gone.
+        """
+        if self._leader is not None and self._leader() is None:
+            raise RuntimeError(f"{self._steps.name}: the optimizer that was given to step_with is gone, and gradients would wait for "
+                               "ever: call optimizer.step_with again, with the one that steps now")
         if self._leader is not None and not self._beside_dense:
             self._beside_dense = self._has_dense_gradients()
 
