@@ -243,7 +243,7 @@ class TableOptimizer:
         """Tables whose rates follow a torch optimizer's."""
         return sorted(table for table, rate in self._rates.by_table.items() if rate.factor is not _one)
 
-    def load_state(self, state: Mapping[str, float], following: Sequence[str] | None) -> None:
+    def load_state(self, state: Mapping[str, float], following: Sequence[str] | None = None) -> None:
         """Takes rates by table. Those that followed no other when they were saved end `follow`, None for unknown."""
         self.require_rates(state)
         for table, base in state.items():
