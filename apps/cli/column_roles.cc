@@ -105,20 +105,21 @@ bool are_mostly_numbers(const SeenColumn& column) {
 std::optional<ListForm> lists_in(const SeenColumn& column) {
   if (column.texts == 0 || !commas_in(column).empty()) return {};
   for (const std::string_view separator : {"|", ";", ","}) {
-    std::int64_t several = 0;
-    bool integers = true;
+    std::int64_t several = 0;  // texts with the separator
+    bool integers = true, has_blanks = false;
     std::set<std::string_view> keys;
     for (const std::string_view text : column.distinct) {
       several += text.find(separator) != text.npos;
       for (std::size_t begin = 0; begin <= text.size();) {
         const std::string_view key = text.substr(begin, text.find(separator, begin) - begin);
         begin += key.size() + 1;
-        if (key.starts_with(' ')) several = INT64_MIN / 2;  // "Last, First" is a name
+        has_blanks |= key.starts_with(' ');  // "Last, First" is a name
         integers &= !key.empty() && key.find_first_not_of("0123456789") == key.npos;
         keys.insert(key);
       }
     }
-    if (2 * several >= std::ssize(column.distinct) && keys.size() < column.distinct.size())
+    const bool are_lists = !has_blanks && 2 * several >= std::ssize(column.distinct);
+    if (are_lists && keys.size() < column.distinct.size())
       return ListForm{.separator = std::string(separator), .integers = integers};
   }
   return {};
