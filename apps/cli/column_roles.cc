@@ -79,6 +79,42 @@ std::string commas_in(const SeenColumn& column) {
   return "a comma, decimal or between thousands";
 }
 
+/// Returns the form of lists with this character between their keys, if texts are such.
+std::optional<ListForm> lists_with(char separator, const SeenColumn& column) {
+  const auto several = std::ranges::count_if(
+      column.distinct, [&](const std::string& text) { return text.find(separator) != text.npos; });
+  if (2 * several < std::ssize(column.distinct)) return {};
+  ListForm form{.separator = std::string(1, separator), .integers = true};
+  std::set<std::string_view> keys;
+  for (const std::string_view text : column.distinct) {
+    for (std::size_t begin = 0; begin <= text.size();) {
+      const std::string_view key = text.substr(begin, text.find(separator, begin) - begin);
+      if (key.starts_with(' ')) return {};  // "Last, First" is a name
+      form.integers &= !key.empty() && key.find_first_not_of("0123456789") == key.npos;
+      keys.insert(key);
+      begin += key.size() + 1;
+    }
+  }
+  return keys.size() < column.distinct.size() ? std::optional(form) : std::nullopt;
+}
+
+std::string kind_of(const SeenColumn& column) {
+  if (column.filled() == 0) return "empty";
+  if (column.are_integers()) return "integers";
+  if (column.are_numbers()) return column.whole ? "whole numbers written with a point" : "numbers";
+  if (column.are_times()) return "times";
+  if (const std::string commas = commas_in(column); !commas.empty())
+    return "numbers with " + commas + ", which count as texts";
+  if (const std::optional<ListForm> lists = lists_in(column))
+    return fmt::format("lists with '{}' between their keys", lists->separator);
+  return column.texts == column.filled() ? "texts" : "texts and others";
+}
+
+std::string count_of(const SeenColumn& column) {
+  const auto different = static_cast<std::int64_t>(column.distinct.size());
+  return grouped(different) + (column.has_all() ? "" : " or more") + " different";
+}
+
 }  // namespace
 
 bool is_called_a_user(const SeenColumn& column) { return is_called(column, kUsers); }
@@ -104,24 +140,8 @@ bool are_mostly_numbers(const SeenColumn& column) {
 
 std::optional<ListForm> lists_in(const SeenColumn& column) {
   if (column.texts == 0 || !commas_in(column).empty()) return {};
-  for (const std::string_view separator : {"|", ";", ","}) {
-    std::int64_t several = 0;  // texts with the separator
-    bool integers = true, has_blanks = false;
-    std::set<std::string_view> keys;
-    for (const std::string_view text : column.distinct) {
-      several += text.find(separator) != text.npos;
-      for (std::size_t begin = 0; begin <= text.size();) {
-        const std::string_view key = text.substr(begin, text.find(separator, begin) - begin);
-        begin += key.size() + 1;
-        has_blanks |= key.starts_with(' ');  // "Last, First" is a name
-        integers &= !key.empty() && key.find_first_not_of("0123456789") == key.npos;
-        keys.insert(key);
-      }
-    }
-    const bool are_lists = !has_blanks && 2 * several >= std::ssize(column.distinct);
-    if (are_lists && keys.size() < column.distinct.size())
-      return ListForm{.separator = std::string(separator), .integers = integers};
-  }
+  for (const char separator : {'|', ';', ','})
+    if (const std::optional<ListForm> form = lists_with(separator, column)) return form;
   return {};
 }
 
@@ -136,27 +156,6 @@ std::string number_text(double value) {
   return value == std::floor(value) && std::abs(value) < 1e15 ? std::to_string(std::llround(value))
                                                               : nlohmann::json(value).dump();
 }
-
-namespace {
-
-std::string kind_of(const SeenColumn& column) {
-  if (column.filled() == 0) return "empty";
-  if (column.are_integers()) return "integers";
-  if (column.are_numbers()) return column.whole ? "whole numbers written with a point" : "numbers";
-  if (column.are_times()) return "times";
-  if (const std::string commas = commas_in(column); !commas.empty())
-    return "numbers with " + commas + ", which count as texts";
-  if (const std::optional<ListForm> lists = lists_in(column))
-    return fmt::format("lists with '{}' between their keys", lists->separator);
-  return column.texts == column.filled() ? "texts" : "texts and others";
-}
-
-std::string count_of(const SeenColumn& column) {
-  const auto different = static_cast<std::int64_t>(column.distinct.size());
-  return grouped(different) + (column.has_all() ? "" : " or more") + " different";
-}
-
-}  // namespace
 
 std::string described(const SeenColumn& column) {
   std::string text = kind_of(column) + ", " + count_of(column);

@@ -52,7 +52,7 @@ void add_export(CLI::App& app) {
   command->add_option("--table", options.tables, "table to export; may be repeated; default: all")
       ->allow_extra_args(false)
       ->take_all();
-  command->add_flag("--slots", options.slots, "write the optimizer's slots too");
+  command->add_flag("--slots", options.slots, "tf, npy: write the optimizer's slots too");
   CLI::Option* const object =
       command
           ->add_option("--object", options.object,

@@ -56,7 +56,10 @@ void add_import(CLI::App& app) {
           "or a directory of them; word2vec: a file")
       ->required();
   add_format(*command, arguments->format);
-  command->add_option("--out", options.out, "directory of the run to which the step is added")
+  command
+      ->add_option(
+          "--out", options.out,
+          "directory to which the step is added, new or of other steps that train did not save")
       ->required()
       ->check(not_empty());
   command

@@ -78,17 +78,17 @@ void train_with(const jobs::Job& job, const TrainArguments& arguments, Invocatio
   jobs::TrainOptions options = arguments.options;
   options.stop = [&] { return interrupt.requested(); };
   const bool reports = !options.exchange || options.exchange->host() == 0;
-  if (!reports) interrupt.arm(Notice::kNone);
+  const Notice notice = !reports              ? Notice::kNone
+                        : options.out.empty() ? Notice::kStops
+                                              : Notice::kStopsAndSaves;
+  if (!reports) interrupt.arm(notice);
   Report report(job, options);
   jobs::MetricsCsv csv(arguments.csv);
   jobs::TensorBoard board(arguments.tensorboard);
   std::vector<jobs::TrainObserver*> all = {&report};
   if (!arguments.csv.empty()) all.push_back(&csv);
   if (!arguments.tensorboard.empty()) all.push_back(&board);
-  Observers observers(std::move(all), interrupt,
-                      !reports              ? Notice::kNone
-                      : options.out.empty() ? Notice::kStops
-                                            : Notice::kStopsAndSaves);
+  Observers observers(std::move(all), interrupt, notice);
   const jobs::TrainReport end = jobs::train(job, options, observers);
   if (!end.interrupted) return;
   invocation.exit_code = interrupt.exit_code();

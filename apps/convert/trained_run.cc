@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <system_error>
 
 #include "checkpoint/reader.h"
 #include "checkpoint/run_directory.h"
@@ -12,7 +13,9 @@ namespace embertable::jobs {
 
 void refuse_trained_run(const std::filesystem::path& out) {
   checkpoint::FileSystem& files = checkpoint::local_files();
-  if (!std::filesystem::is_directory(out) || checkpoint::list_steps(files, out).empty()) return;
+  std::error_code none;
+  if (!std::filesystem::is_directory(out, none) || checkpoint::list_steps(files, out).empty())
+    return;
   const checkpoint::Reader newest(files, out);
   const bool trains = std::ranges::any_of(
       newest.manifest().tables, [](const auto& table) { return table.row_type != RowType::kInt8; });

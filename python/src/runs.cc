@@ -38,6 +38,16 @@ Path best_of(const Path& run) {
   return best ? best->run : run;
 }
 
+/// Returns `best_of(run)`, and warns of steps there that are skipped.
+Path taken_of(const char* call, const Path& run) {
+  const Path taken = [&] {
+    const WithoutGil nogil;
+    return best_of(run);
+  }();
+  warn_of_skipped(call, taken);
+  return taken;
+}
+
 jobs::Part part_of_name(const std::string& name) {
   static const std::map<std::string, jobs::Part> kParts = {{"test", jobs::Part::kTest},
                                                            {"validation", jobs::Part::kValidation},
@@ -150,11 +160,7 @@ nb::dict predict_rows(const Path& run, const Path& rows, nb::handle k, bool has_
                        ", got " + std::to_string(*options.rows.items));
   }
   options.threads = threads_of(threads, "predict: threads");
-  const Path taken = [&] {
-    const WithoutGil nogil;
-    return best_of(run);
-  }();
-  warn_of_skipped("predict", taken);
+  const Path taken = taken_of("predict", run);
   Columns columns;
   {
     const WithoutGil nogil;
@@ -178,11 +184,7 @@ nb::list nearest(const Path& run, const std::string& table, nb::handle key, nb::
                                      : std::to_string(integer(key, "neighbors: key"));
   const std::string wanted_name = name.is_none() ? "" : utf8(name, "neighbors: name");
   std::int64_t wanted = row.is_none() ? -1 : integer(row, "neighbors: row");
-  const Path taken = [&] {
-    const WithoutGil nogil;
-    return best_of(run);
-  }();
-  warn_of_skipped("neighbors", taken);
+  const Path taken = taken_of("neighbors", run);
   std::optional<jobs::SavedTableRows> rows;
   std::vector<jobs::Neighbor> found;
   {

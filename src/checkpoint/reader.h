@@ -151,8 +151,8 @@ struct Latest {
 std::optional<std::string> refusal_of_step(Directory& opened, const std::filesystem::path& run,
                                            std::int64_t step);
 
-/// Finds the latest step. Throws IoError naming the skipped steps if there is none, and for a step
-/// of a newer format, which is not skipped.
+/// Finds the latest step. Throws IoError if there is none, DataLoss naming the skipped steps if all
+/// are damaged, and IoError for a step of a newer format, which is not skipped.
 Latest find_latest(FileSystem& files, const std::filesystem::path& run);
 
 }  // namespace embertable::checkpoint

@@ -387,7 +387,8 @@ std::string note_of_defaults(const toml::table& job) {
 
 std::optional<std::int64_t> stable_batch_of_ratings(double share) {
   constexpr double kMostRate = 0.5;
-  const Recipe& recipe = kRecipes[0];
+  constexpr const Recipe& recipe = kRecipes[0];
+  static_assert(recipe.kind == "mf");
   const double most = kMostRate / recipe.learning_rate / share;
   if (most >= static_cast<double>(recipe.batch)) return std::nullopt;
   return static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(most)));
