@@ -16,6 +16,6 @@ std::int64_t quarter_of_level2_cache() noexcept {
   return bytes;
 }
 
-bool fetches_through_level2() noexcept { return processor_is_intel(); }
+bool fetches_through_level2() noexcept { return processor_kind() != ProcessorKind::kOther; }
 
 }  // namespace embertable

@@ -17,8 +17,13 @@ constexpr unsigned kAvx2Bits = bit(3) | bit(5) | bit(8);  // leaf 7, ebx: BMI, A
 constexpr unsigned kAvx512fBit = bit(16);
 constexpr unsigned kAvx512Bits = kAvx512fBit | bit(17) | bit(30) | bit(31);  // F, DQ, BW, VL
 
-// What leaf 0 has in ebx, edx and ecx: "Genu", "ineI", "ntel".
+// What leaf 0 has in ebx, edx and ecx: "Genu", "ineI", "ntel", or "Auth", "enti", "cAMD".
 constexpr unsigned kGenu = 0x756e6547, kIneI = 0x49656e69, kNtel = 0x6c65746e;
+constexpr unsigned kAuth = 0x68747541, kEnti = 0x69746e65, kCAmd = 0x444d4163;
+
+// Zen 3 and Zen 4 are one family, of which Zen 4 has AVX-512. Source: AMD64 Architecture
+// Programmer's Manual, volume 3, CPUID Fn0000_0001_EAX.
+constexpr unsigned kZen3And4 = 0x19;
 
 // Registers that the operating system saves: volume 1, XCR0.
 constexpr unsigned kYmm = bit(1) | bit(2), kZmm = kYmm | bit(5) | bit(6) | bit(7);
@@ -43,6 +48,19 @@ Processor ask() noexcept {
 
 bool has(unsigned word, unsigned bits) noexcept { return (word & bits) == bits; }
 
+/// Returns the family in eax of leaf 1, base and extension together.
+unsigned family_in(unsigned eax) noexcept { return ((eax >> 8) & 0xf) + ((eax >> 20) & 0xff); }
+
+ProcessorKind find_kind() noexcept {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  if (__get_cpuid(0, &a, &b, &c, &d) == 0) return ProcessorKind::kOther;
+  if (b == kGenu && d == kIneI && c == kNtel) return ProcessorKind::kIntel;
+  const bool is_amd = b == kAuth && d == kEnti && c == kCAmd;
+  if (!is_amd || __get_cpuid(1, &a, &b, &c, &d) == 0) return ProcessorKind::kOther;
+  const bool is_zen4 = family_in(a) == kZen3And4 && has(ask().extended, kAvx512fBit);
+  return is_zen4 ? ProcessorKind::kZen4 : ProcessorKind::kOther;
+}
+
 #endif
 
 }  // namespace
@@ -66,15 +84,12 @@ bool processor_has([[maybe_unused]] Instructions instructions) noexcept {
   return false;
 }
 
-bool processor_is_intel() noexcept {
+ProcessorKind processor_kind() noexcept {
 #if defined(__x86_64__)
-  static const bool is_intel = [] {
-    unsigned a = 0, b = 0, c = 0, d = 0;
-    return __get_cpuid(0, &a, &b, &c, &d) != 0 && b == kGenu && d == kIneI && c == kNtel;
-  }();
-  return is_intel;
+  static const ProcessorKind kind = find_kind();
+  return kind;
 #else
-  return false;
+  return ProcessorKind::kOther;
 #endif
 }
 

@@ -16,7 +16,10 @@ enum class Instructions : std::uint8_t {
 /// Asks the CPU itself: not every compiler's library that answers __builtin_cpu_supports knows it.
 bool processor_has(Instructions instructions) noexcept;
 
-/// Returns whether Intel made the CPU.
-bool processor_is_intel() noexcept;
+/// Processors that differ in how rows are best fetched.
+enum class ProcessorKind : std::uint8_t { kOther, kIntel, kZen4 };
+
+/// Returns the kind of the CPU. Zen 4 is AMD's fourth generation of EPYC and the Ryzen of its time.
+ProcessorKind processor_kind() noexcept;
 
 }  // namespace embertable

@@ -39,13 +39,19 @@ TEST(Processor, HasWhatTheKernelSays) {
             avx2 && all({"avx512f", "avx512bw", "avx512dq", "avx512vl"}));
 }
 
-TEST(Processor, IsOfTheMakerThatTheKernelNames) {
+TEST(Processor, IsOfTheMakerAndFamilyThatTheKernelNames) {
   std::ifstream file("/proc/cpuinfo");
-  std::string line;
-  while (std::getline(file, line) && !line.starts_with("vendor_id")) {
+  std::string vendor, family;
+  for (std::string line; family.empty() && std::getline(file, line);) {
+    if (line.starts_with("vendor_id")) vendor = line.substr(line.find(": ") + 2);
+    if (line.starts_with("cpu family")) family = line.substr(line.find(": ") + 2);
   }
-  if (!file) GTEST_SKIP() << "runs where /proc/cpuinfo names the maker of an x86-64 CPU";
-  EXPECT_EQ(processor_is_intel(), line.ends_with(": GenuineIntel")) << line;
+  if (family.empty()) GTEST_SKIP() << "runs where /proc/cpuinfo names the family of an x86-64 CPU";
+  const bool is_zen4 = vendor == "AuthenticAMD" && family == "25" && flags().contains("avx512f");
+  const ProcessorKind kind = vendor == "GenuineIntel" ? ProcessorKind::kIntel
+                             : is_zen4                ? ProcessorKind::kZen4
+                                                      : ProcessorKind::kOther;
+  EXPECT_EQ(processor_kind(), kind) << vendor << ", family " << family;
 }
 
 }  // namespace

@@ -4,12 +4,15 @@
 
 #include "base/cache.h"
 #include "base/entries.h"
+#include "base/processor.h"
 
 namespace embertable {
 namespace {
 
 /// Number of buckets that every worker should have, so that workers finish together.
 constexpr std::int64_t kBucketsOfWorker = 4;
+
+bool is_intel() { return processor_kind() == ProcessorKind::kIntel; }
 
 /// Whether every output row of the only source has one entry, so that no gradient is read twice.
 bool has_one_each(const ExpectedUpdate& table) {
@@ -19,26 +22,24 @@ bool has_one_each(const ExpectedUpdate& table) {
 /// Whether to set rows named once apart. Few entries would not pay for regions of their own. A rule
 /// that steps tiles fetches their rows in bursts, so that it had better find them in the cache that
 /// grouping fetched them into. So had wide records where no gradient is read twice, since sample
-/// order then spares nothing, but for processors that fetch rows through the second-level cache,
-/// where prefetches hold nothing up.
+/// order then spares nothing, but for Intel's processors, where it made steps faster.
 bool sets_once_apart(const ExpectedUpdate& table, SimdLevel level) {
   constexpr std::int64_t kLeastEntries = 4096, kWideBytes = 256;
-  const bool order_pays =
-      fetches_through_level2() || table.row_bytes < kWideBytes || !has_one_each(table);
+  const bool order_pays = is_intel() || table.row_bytes < kWideBytes || !has_one_each(table);
   return table.rows_alone && table.fused && order_pays && table.entries >= kLeastEntries &&
          table.once_share >= least_once_share(level);
 }
 
 /// Returns the most ranges of neighbours by which rows named once are set apart. The rows of a
 /// range lie close together, so that the tables of their pages' addresses stay in a cache. That
-/// pays for large tables of narrow rows, where little but the rows is waited for, on processors
-/// that fetch rows through the second-level cache. Lists beyond that number take longer to write.
+/// pays for large tables of narrow rows, where little but the rows is waited for, on Intel's
+/// processors. Lists beyond that number take longer to write.
 std::int32_t once_ranges(const ExpectedUpdate& table) {
   constexpr std::int32_t kRanges = 16;
   constexpr std::int64_t kMostRowBytes = 384, kLeastOutputs = 1024;
   constexpr std::int64_t kLarge = std::int64_t{384} << 20, kVeryLarge = std::int64_t{2} << 30;
   constexpr std::int64_t kNarrowGradient = 128, kCaches = 2;
-  if (!fetches_through_level2() || table.rounds || table.row_bytes > kMostRowBytes ||
+  if (!is_intel() || table.rounds || table.row_bytes > kMostRowBytes ||
       table.outputs < kLeastOutputs)
     return 1;
   // Entries of a sample come apart, and each range reads its gradient again.
@@ -150,7 +151,7 @@ void choose_buckets(std::span<const ExpectedUpdate> tables, std::int32_t workers
 }
 
 double least_once_share(SimdLevel level) {
-  return level == SimdLevel::kAvx512 && fetches_through_level2() ? 0.2 : 0.5;
+  return level == SimdLevel::kAvx512 && is_intel() ? 0.2 : 0.5;
 }
 
 std::int64_t once_parts(std::int64_t entries, std::int64_t all_entries, std::int64_t workers) {

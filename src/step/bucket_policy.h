@@ -59,7 +59,7 @@ void choose_buckets(std::span<const ExpectedUpdate> tables, std::int32_t workers
 
 /// Returns the least share of entries of rows named once from which it pays to set them apart. What
 /// that costs every entry is less where vectors compare 16 of them at a time, and it spares more on
-/// processors that fetch rows through the second-level cache: see fetches_through_level2.
+/// Intel's processors.
 double least_once_share(SimdLevel level);
 
 /// Entries of rows named once that one item updates.
