@@ -259,6 +259,7 @@ class Convert(unittest.TestCase):
         call("export", self.saved, "--format", "tf", "--out", self.out())
         for words, said in [(["--table", "usr"], "there is no array 'usr'"),
                             (["--table", "u="], "must be NAME or NAME=SOURCE, got 'u='"),
+                            (["--table", "user", "--slot", "user/a"], "a slot must be TABLE/SLOT=KEY, got 'user/a'"),
                             (["--table", "user", "--slot", "item/a=item"], "slot 'item/a': must be TABLE/SLOT of an imported"),
                             (["--table", "user", "--slot", "user/a=item"], "slot 'user/a': must be [300, 16] or [300]")]:
             code, out, err = call("import", self.out(), "--format", "tf", "--out", self.out("run"), *words)

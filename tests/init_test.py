@@ -233,6 +233,12 @@ class Init(unittest.TestCase):
                                "genres": {"column": "genres", "separator": ",", "keys": "string", "min_count": 2}})
         self.assertIn("auc", self.trains()["validation"])
 
+    def test_ids_of_a_list_have_a_name_that_no_column_has(self):
+        lines = [f"{k % 2},{k % 3}|{k % 5},{k % 7};{k % 4}" for k in range(400)]
+        self.init(self.write("data.csv", ["clicked,list2,seen items", *lines]))
+        self.assertEqual({name: one["column"] for name, one in self.job()["ids"].items()},
+                         {"list2": "list2", "list2_": "seen items"})
+
     def test_amounts_are_told_from_keys_by_their_names(self):
         names = ["price_per_item", "pages_per_session", "in_stock", "amount_paid", "userId", "zip", "item", "shop code"]
         lines = [",".join([str(self.chance.randrange(90)) for _ in names] + [str(k % 2)]) for k in range(400)]

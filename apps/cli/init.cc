@@ -400,7 +400,9 @@ class Draft {
     const ListForm form = lists_in(one).value();
     const std::string key = key_of(one.name);
     const bool is_free = key == one.name && key != "field";
-    lines_ += fmt::format("\n[ids.{}]\n", is_free ? key : fmt::format("list{}", number));
+    std::string ids = is_free ? key : fmt::format("list{}", number);
+    while (!is_free && std::ranges::count(seen_.columns, ids, &SeenColumn::name) > 0) ids += '_';
+    lines_ += fmt::format("\n[ids.{}]\n", ids);
     write("column", toml_column(one.name), described(one));
     lines_ += fmt::format("separator = {}\n", toml(form.separator));
     if (!form.integers) lines_ += "keys = \"string\"\n";

@@ -142,7 +142,11 @@ class Grouping {
  public:
   Grouping(std::vector<FoundArray>& arrays, const std::vector<std::string>& slots)
       : arrays_(arrays), taken_(arrays.size()) {
-    for (const std::string& text : slots) slots_.emplace_back(text);
+    for (const std::string& text : slots) {
+      if (text.find('=') == std::string::npos)
+        throw ValueError(fmt::format("a slot must be TABLE/SLOT=KEY, got '{}'", text));
+      slots_.emplace_back(text);
+    }
   }
 
   std::vector<FoundTable> chosen(const std::vector<std::string>& tables) {
