@@ -51,16 +51,6 @@ bool has(unsigned word, unsigned bits) noexcept { return (word & bits) == bits; 
 /// Returns the family in eax of leaf 1, base and extension together.
 unsigned family_in(unsigned eax) noexcept { return ((eax >> 8) & 0xf) + ((eax >> 20) & 0xff); }
 
-ProcessorKind find_kind() noexcept {
-  unsigned a = 0, b = 0, c = 0, d = 0;
-  if (__get_cpuid(0, &a, &b, &c, &d) == 0) return ProcessorKind::kOther;
-  if (b == kGenu && d == kIneI && c == kNtel) return ProcessorKind::kIntel;
-  const bool is_amd = b == kAuth && d == kEnti && c == kCAmd;
-  if (!is_amd || __get_cpuid(1, &a, &b, &c, &d) == 0) return ProcessorKind::kOther;
-  const bool is_zen4 = family_in(a) == kZen3And4 && has(ask().extended, kAvx512fBit);
-  return is_zen4 ? ProcessorKind::kZen4 : ProcessorKind::kOther;
-}
-
 #endif
 
 }  // namespace
@@ -86,7 +76,16 @@ bool processor_has([[maybe_unused]] Instructions instructions) noexcept {
 
 ProcessorKind processor_kind() noexcept {
 #if defined(__x86_64__)
-  static const ProcessorKind kind = find_kind();
+  static const ProcessorKind kind = [] {
+    unsigned a = 0, b = 0, c = 0, d = 0;
+    if (__get_cpuid(0, &a, &b, &c, &d) == 0) return ProcessorKind::kOther;
+    if (b == kGenu && d == kIneI && c == kNtel) return ProcessorKind::kIntel;
+    const bool is_amd = b == kAuth && d == kEnti && c == kCAmd;
+    if (!is_amd || __get_cpuid(1, &a, &b, &c, &d) == 0) return ProcessorKind::kOther;
+    return family_in(a) == kZen3And4 && processor_has(Instructions::kAvx512f)
+               ? ProcessorKind::kZen4
+               : ProcessorKind::kOther;
+  }();
   return kind;
 #else
   return ProcessorKind::kOther;

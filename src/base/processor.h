@@ -19,7 +19,8 @@ bool processor_has(Instructions instructions) noexcept;
 /// Processors that differ in how rows are best fetched.
 enum class ProcessorKind : std::uint8_t { kOther, kIntel, kZen4 };
 
-/// Returns the kind of the CPU. Zen 4 is AMD's fourth generation of EPYC and the Ryzen of its time.
+/// Returns the kind of the CPU. Zen 4, AMD's fourth generation of EPYC, is told from Zen 3 by
+/// AVX-512: where a hypervisor or the operating system hides that, it is another.
 ProcessorKind processor_kind() noexcept;
 
 }  // namespace embertable
