@@ -32,14 +32,14 @@ bool sets_once_apart(const ExpectedUpdate& table, SimdLevel level) {
 
 /// Returns the most ranges of neighbours by which rows named once are set apart. The rows of a
 /// range lie close together, so that the tables of their pages' addresses stay in a cache. That
-/// pays for large tables of narrow rows, where little but the rows is waited for, on Intel's
-/// processors. Lists beyond that number take longer to write.
+/// pays for large tables of narrow rows, where little but the rows is waited for, on processors
+/// that fetch them into the second-level cache. Lists beyond that number take longer to write.
 std::int32_t once_ranges(const ExpectedUpdate& table) {
   constexpr std::int32_t kRanges = 16;
   constexpr std::int64_t kMostRowBytes = 384, kLeastOutputs = 1024;
   constexpr std::int64_t kLarge = std::int64_t{384} << 20, kVeryLarge = std::int64_t{2} << 30;
   constexpr std::int64_t kNarrowGradient = 128, kCaches = 2;
-  if (!is_intel() || table.rounds || table.row_bytes > kMostRowBytes ||
+  if (!fetches_through_level2() || table.rounds || table.row_bytes > kMostRowBytes ||
       table.outputs < kLeastOutputs)
     return 1;
   // Entries of a sample come apart, and each range reads its gradient again.

@@ -148,7 +148,7 @@ std::vector<std::int32_t> ranges_of(std::vector<ExpectedUpdate> tables) {
 }
 
 TEST(ChooseBuckets, SetNarrowRowsOfLargeTablesApartByRanges) {
-  const std::int32_t many = is_intel() ? 16 : 1;
+  const std::int32_t many = fetches_through_level2() ? 16 : 1;
   const ExpectedUpdate narrow = {.rows = 1 << 24,
                                  .dim = 32,
                                  .row_bytes = 384,
@@ -163,7 +163,7 @@ TEST(ChooseBuckets, SetNarrowRowsOfLargeTablesApartByRanges) {
 }
 
 TEST(ChooseBuckets, SetRowsApartByRangesThoughTheirGradientsAreReadAgainIfTheTableIsVeryLarge) {
-  const std::int32_t many = is_intel() ? 16 : 1;
+  const std::int32_t many = fetches_through_level2() ? 16 : 1;
   const ExpectedUpdate large = {.rows = 1 << 24,
                                 .dim = 33,
                                 .row_bytes = 256,
