@@ -1,9 +1,11 @@
 // Binds the initializers of tables and slots.
 #include "embertable/initializer.h"
 
+#include <cmath>
 #include <cstring>
 #include <vector>
 
+#include "embertable/errors.h"
 #include "python/src/arguments.h"
 #include "python/src/arrays.h"
 #include "python/src/bindings.h"
@@ -16,7 +18,14 @@
 namespace embertable::python {
 namespace {
 
-float single(nb::handle value, const char* what) { return static_cast<float>(number(value, what)); }
+/// Returns the nearest float. Throws ValueError for a finite number that has none.
+float single(nb::handle value, const char* what) {
+  const double given = number(value, what);
+  const auto rounded = static_cast<float>(given);
+  if (std::isinf(rounded) && !std::isinf(given))
+    throw ValueError(std::string(what) + " must be in the range of float32, got " + text(value));
+  return rounded;
+}
 
 PythonInitializer zeros() { return {Initializer::zeros(), "zeros", nb::make_tuple(), {}}; }
 

@@ -249,6 +249,9 @@ def test_initializers():
     assert repr(et.Initializer.truncated_normal(0, 0.25)) == "truncated_normal(mean=0, stddev=0.25)"
     with pytest.raises(ValueError):
         et.Initializer.uniform(1, 1)
+    with pytest.raises(ValueError, match=r"value must be in the range of float32, got 1e\+300"):
+        et.Initializer.constant(1e300)
+    assert repr(et.Initializer.constant(float("inf"))) == "constant(inf)"
 
 
 def test_an_initializer_of_another_shape_is_refused():

@@ -37,12 +37,12 @@ Shard shard_of(std::int64_t rows, std::int32_t dim, RowType type) {
 
 }  // namespace
 
-Served::Served(checkpoint::FileSystem& files, Nested<FeatureConfig> features,
-               const std::vector<TablePtr>& tables, ServingOptions options)
+Served::Served(checkpoint::FileSystem& files, Nested<FeatureConfig> features, TableList list,
+               ServingOptions options)
     : files_(files),
       features_(std::move(features)),
       options_(std::move(options)),
-      list_(list_tables(features_, tables)),
+      list_(std::move(list)),
       executor_(
           engine::mark_workers(options_.executor ? options_.executor : make_inline_executor())),
       tables_(list_.tables.size()),
@@ -51,14 +51,18 @@ Served::Served(checkpoint::FileSystem& files, Nested<FeatureConfig> features,
 
 std::unique_ptr<Served> Served::open_all(checkpoint::FileSystem& files, Reader reader,
                                          ServingOptions options) {
-  std::unique_ptr<Served> served;
-  try {
-    SavedFeatures saved = features_of(reader.manifest());
-    served = std::make_unique<Served>(files, std::move(saved.features), saved.tables,
-                                      std::move(options));
-  } catch (const ValueError& error) {  // no configuration that was saved is refused
-    throw DataLoss((reader.directory() / checkpoint::kManifestName).string() + ": " + error.what());
-  }
+  auto [features, list] = [&] {
+    try {
+      SavedFeatures saved = features_of(reader.manifest());
+      TableList tables = list_tables(saved.features, saved.tables);
+      return std::pair(std::move(saved.features), std::move(tables));
+    } catch (const ValueError& error) {  // no configuration that was saved is refused
+      throw DataLoss((reader.directory() / checkpoint::kManifestName).string() + ": " +
+                     error.what());
+    }
+  }();
+  auto served =
+      std::make_unique<Served>(files, std::move(features), std::move(list), std::move(options));
   served->open(std::move(reader), {});
   return served;
 }

@@ -29,11 +29,11 @@ SavedFeatures features_of(const checkpoint::Manifest& manifest);
 /// The implementation of ServingEmbedding.
 class Served {
  public:
-  /// `tables` includes those that no feature names.
-  Served(checkpoint::FileSystem& files, Nested<FeatureConfig> features,
-         const std::vector<TablePtr>& tables, ServingOptions options);
+  /// list: the tables of the features, and those that no feature names.
+  Served(checkpoint::FileSystem& files, Nested<FeatureConfig> features, TableList list,
+         ServingOptions options);
 
-  /// Serves everything that a checkpoint has.
+  /// Serves everything that a checkpoint has. Throws DataLoss where its configuration is none.
   static std::unique_ptr<Served> open_all(checkpoint::FileSystem& files, checkpoint::Reader reader,
                                           ServingOptions options);
 

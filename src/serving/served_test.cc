@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 
 #include <cmath>
+#include <cstdlib>
 #include <map>
 #include <numeric>
 
@@ -141,6 +142,18 @@ TEST(Served, ChecksRowsOfEveryType) {
           },
           DataLoss);
     }
+}
+
+TEST(Served, BlamesNoCheckpointForALevelThatDoesNotExist) {
+  const auto files = saved(1, Sharding::kDiv);
+  setenv("EMBERTABLE_SIMD", "sse", 1);
+  try {
+    Served::open_all(*files, {*files, kRun}, {});
+    ADD_FAILURE() << "opened";
+  } catch (const ValueError& error) {
+    EXPECT_EQ(std::string_view(error.what()).substr(0, 16), "EMBERTABLE_SIMD:");
+  }
+  unsetenv("EMBERTABLE_SIMD");
 }
 
 TEST(Served, GivesTheTableOrAnErrorWhateverOperationFails) {

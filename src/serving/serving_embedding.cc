@@ -17,8 +17,9 @@ ServingEmbedding::ServingEmbedding(Nested<FeatureConfig> feature_config,
         "ServingEmbedding: tables that are only looked up have no strategy, got one of " +
         std::to_string(strategy->options().hosts) + " hosts and " +
         std::to_string(strategy->replicas()) + " replicas");
+  TableList list = list_tables(feature_config);
   served_ = std::make_unique<Served>(checkpoint::local_files(), std::move(feature_config),
-                                     std::vector<TablePtr>(), std::move(options));
+                                     std::move(list), std::move(options));
 }
 
 ServingEmbedding::ServingEmbedding(std::unique_ptr<Served> served) : served_(std::move(served)) {}

@@ -142,7 +142,7 @@ class TableModule(torch.nn.Module):
 
     def extra_repr(self) -> str:
         tables = ", ".join(f"{name}: {t.vocabulary_size} x {t.dim} {t.combiner}" for name, t in self._tables.items())
-        return f"{tables}; {', '.join(sorted({info.optimizer for info in self._steps.engine.tables}))}"
+        return f"{tables}; {', '.join(sorted({str(t.optimizer) for t in self._tables.values()}))}"
 
     # What torch calls
 

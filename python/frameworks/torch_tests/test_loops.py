@@ -207,6 +207,7 @@ def test_workers_of_a_loader_prepare_ids(how):
 
 
 def look_up_in_fork(module, answers):
+    answers.put(repr(module))
     try:
         module(torch.tensor([[1]]))
     except RuntimeError as error:
@@ -224,6 +225,7 @@ def test_a_lookup_in_a_forked_worker_says_what_to_do(away):
         warnings.simplefilter("ignore", DeprecationWarning)
         child = context.Process(target=look_up_in_fork, args=(module, answers))
         child.start()
+    assert answers.get(timeout=60) == repr(module)
     assert "is a fork of it: let workers prepare ids" in answers.get(timeout=60)
     child.join()
 
