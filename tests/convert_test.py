@@ -6,6 +6,7 @@ Usage: convert_test.py EMBERTABLE
 import gzip
 import json
 import pathlib
+import resource
 import shutil
 import struct
 import subprocess
@@ -105,6 +106,16 @@ class Convert(unittest.TestCase):
         lines("export", self.saved, "--format", "npy", "--out", self.out())
         self.assertEqual({name for name in contents(self.out()) if name.startswith("user") and name != "user.keys.txt"},
                          {"user.npy", "user.Slong.npy", "user.Slong.keys.txt", "users.npy"})
+
+    def test_an_export_that_ends_too_early_leaves_no_keys_beside_rows_of_others(self):
+        shutil.copytree(self.folder / "arrays", self.out())
+        limit = len(self.arrays["user.npy"]) - 1
+        done = subprocess.run([PROGRAM, "export", self.saved, "--format", "npy", "--table", "user", "--out", self.out()],
+                              capture_output=True, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)))
+        self.assertNotEqual(done.returncode, 0)
+        left = contents(self.out())
+        self.assertEqual(left["user.npy"], self.arrays["user.npy"])
+        self.assertNotIn("user.keys.txt", left)
 
     def test_slots_are_left_out_unless_asked_for(self):
         lines("export", self.saved, "--format", "npy", "--out", self.out())

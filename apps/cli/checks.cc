@@ -4,6 +4,7 @@
 
 #include <charconv>
 #include <string>
+#include <system_error>
 #include <utility>
 
 #include "embertable/errors.h"
@@ -80,6 +81,12 @@ CLI::Validator accepted_by(std::function<void(const std::string&)> parse) {
         return "";
       },
       "");
+}
+
+void refuse_existing(const std::filesystem::path& path) {
+  std::error_code none;
+  if (std::filesystem::exists(std::filesystem::symlink_status(path, none)))
+    throw IoError(fmt::format("'{}' exists; --force replaces it", path.string()));
 }
 
 }  // namespace embertable::tools

@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <string>
 
@@ -25,5 +26,8 @@ CLI::Validator key_and_value();
 
 /// Refuses what `parse` throws a ValueError for, with its message.
 CLI::Validator accepted_by(std::function<void(const std::string&)> parse);
+
+/// Throws IoError if something has the name of a file that is to be made.
+void refuse_existing(const std::filesystem::path& path);
 
 }  // namespace embertable::tools

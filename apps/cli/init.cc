@@ -441,9 +441,8 @@ void run(const InitArguments& arguments) {
     while (out.has_extension()) out.replace_extension();
     out += ".toml";
   }
+  if (!arguments.force) refuse_existing(out);
   std::error_code none;
-  if (!arguments.force && std::filesystem::exists(std::filesystem::symlink_status(out, none)))
-    throw IoError(fmt::format("'{}' exists; --force replaces it", out.string()));
   if (std::filesystem::equivalent(out, file, none))
     throw ValueError(fmt::format("--out must not be the data, got '{}'", out.string()));
   jobs::write_result(out.string(), text);

@@ -31,6 +31,12 @@ template <class Report>
 void sweep_with(const SweepArguments& arguments, Report& report, Invocation& invocation) {
   std::vector<jobs::SweptKey> keys;
   for (const std::string& text : arguments.grid) keys.push_back(jobs::SweptKey::parse(text));
+  for (const std::string& change : arguments.changes) {
+    for (const jobs::SweptKey& swept : keys) {
+      if (change.substr(0, change.find('=')) == swept.key)
+        throw ValueError(fmt::format("--set {}: --grid tries values of {}", change, swept.key));
+    }
+  }
   const std::vector<jobs::SweepSetting> settings =
       arguments.random > 0 ? jobs::random_settings(keys, arguments.random, arguments.seed)
                            : jobs::grid_of(keys);

@@ -21,6 +21,7 @@ struct SynthArguments {
   std::vector<std::string> tables;
   jobs::SynthSpec spec;
   std::string format = "tsv";
+  bool force = false;
   bool json = false;
 };
 
@@ -64,13 +65,18 @@ void print(const char* name, const jobs::SynthLoss& loss) {
 void run(SynthArguments& arguments) {
   for (const std::string& text : arguments.tables) arguments.spec.tables.push_back(table(text));
   arguments.spec.commas = arguments.format == "csv";
+  const jobs::SynthFiles files = jobs::synth_files(arguments.spec, arguments.stem);
+  for (const std::filesystem::path& file : {files.data, files.job, files.truth})
+    if (!arguments.force) refuse_existing(file);
   const jobs::SynthReport report = jobs::write_synth(arguments.spec, arguments.stem);
   const auto of = [&](jobs::Part part) { return report.parts[static_cast<std::size_t>(part)]; };
   if (arguments.json) {
-    nlohmann::ordered_json json = {
-        {"data", report.data.string()},       {"job", report.job.string()},
-        {"truth", report.truth.string()},     {"records", report.all.records},
-        {"best_logloss", report.all.logloss}, {"best_test_logloss", of(jobs::Part::kTest).logloss}};
+    nlohmann::ordered_json json = {{"data", report.files.data.string()},
+                                   {"job", report.files.job.string()},
+                                   {"truth", report.files.truth.string()},
+                                   {"records", report.all.records},
+                                   {"best_logloss", report.all.logloss},
+                                   {"best_test_logloss", of(jobs::Part::kTest).logloss}};
     fmt::print("{}\n", json.dump());
     return;
   }
@@ -79,9 +85,9 @@ void run(SynthArguments& arguments) {
   print("validation", of(jobs::Part::kValidation));
   print("test", of(jobs::Part::kTest));
   print("all", report.all);
-  const std::string folder = report.job.parent_path().string();
-  fmt::print("{}\ntrain with\n  embertable train {} --data {}\n", report.data.string(),
-             report.job.string(), folder.empty() ? "." : folder);
+  const std::string folder = report.files.job.parent_path().string();
+  fmt::print("{}\ntrain with\n  embertable train {} --data {}\n", report.files.data.string(),
+             report.files.job.string(), folder.empty() ? "." : folder);
 }
 
 }  // namespace
@@ -118,6 +124,7 @@ void add_synth(CLI::App& app) {
       ->check(CLI::IsMember({"tsv", "csv"}))
       ->capture_default_str();
   command->add_flag("--gzip", spec.compressed, "compress the data");
+  command->add_flag("--force", arguments->force, "replace files that exist");
   command->add_flag("--json", arguments->json, "print one JSON object");
   command->callback([arguments] { run(*arguments); });
 }

@@ -122,9 +122,6 @@ class Exporter {
       const RowKeys keys({table.name, table.vocabulary_size, table.dim, reader_.directory()},
                          caller, id_maps);
       remove_earlier(table);
-      if (keys.any())
-        write_keys(keys_path(array_path(table.name)), table.vocabulary_size,
-                   [&](std::int64_t row) { return keys.key(row); });
       for (SavedArray& array : arrays_of(table)) {
         const fs::path path = array_path(array.name());
         formats::write_npy(
@@ -132,6 +129,10 @@ class Exporter {
             [&](std::int64_t first, std::span<float> out) { array.reader.read(first, out); });
         done(array, path.string());
       }
+      // Last: an export that ends too early leaves rows without keys, never with those of others.
+      if (keys.any())
+        write_keys(keys_path(array_path(table.name)), table.vocabulary_size,
+                   [&](std::int64_t row) { return keys.key(row); });
     }
   }
 

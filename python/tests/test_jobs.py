@@ -357,6 +357,11 @@ def test_the_package_has_the_whole_command_line(folder, tmp_path):
     assert wrong.returncode == 1 and "the nearest is 'epochs'" in wrong.stderr
     made = command("synth", tmp_path / "demo", "--records", 100, "--table", "user:20", "--gzip")
     assert made.returncode == 0, made.stderr
+    again = command("synth", tmp_path / "demo", "--records", 1, "--table", "user:20", "--gzip")
+    assert again.returncode == 1 and "demo.tsv.gz' exists; --force replaces it" in again.stderr
+    again = command("synth", tmp_path / "demo", "--records", 100, "--table", "user:20", "--gzip", "--force")
+    assert again.stdout == made.stdout
+    assert {path.name for path in tmp_path.iterdir()} == {"demo.tsv.gz", "demo.toml", "demo.json"}
     et.train(folder / "job.toml", tmp_path / "run", data=folder)
     assert command("verify", tmp_path / "run").returncode == 0
 

@@ -17,6 +17,12 @@ namespace {
 constexpr std::int64_t kPart = 1 << 18;
 constexpr std::size_t kShownOfWord = 60;
 
+constexpr std::string_view kRightQuote = "\xE2\x80\x99";  // U+2019
+
+char small_letter(char c) noexcept {
+  return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+}
+
 /// Splits the bytes of a text into its words.
 class WordCutter {
  public:
@@ -34,17 +40,14 @@ class WordCutter {
   void finish() { other(); }
 
  private:
-  static constexpr std::string_view kRightQuote = "\xE2\x80\x99";
   enum class State : std::uint8_t { kOutside, kWord, kApostrophe, kTail, kTooLong };
 
   void take(char byte) {
     if (quote_bytes_ > 0 || byte == kRightQuote[0]) {
       if (takes_quote(byte)) return;
     }
-    if (byte >= 'A' && byte <= 'Z') {
-      letter(static_cast<char>(byte - 'A' + 'a'));
-    } else if (byte >= 'a' && byte <= 'z') {
-      letter(byte);
+    if (const char small = small_letter(byte); small >= 'a' && small <= 'z') {
+      letter(small);
     } else if (byte == '\'') {
       apostrophe();
     } else {
@@ -132,6 +135,19 @@ void for_each_word(const std::string& path, const std::function<void(std::string
 }
 
 }  // namespace
+
+std::string as_word(std::string_view text) {
+  std::string word;
+  for (; !text.empty(); text.remove_prefix(1)) {
+    if (text.starts_with(kRightQuote)) {
+      text.remove_prefix(kRightQuote.size() - 1);
+      word += '\'';
+    } else {
+      word += small_letter(text.front());
+    }
+  }
+  return word;
+}
 
 LeftOut for_each_token(std::span<const std::string> paths, TokenRule rule,
                        const std::function<void(std::string_view)>& token, std::int64_t skip_bad) {

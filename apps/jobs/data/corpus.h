@@ -26,6 +26,9 @@ enum class TokenRule : std::uint8_t {
   kBlanks,
 };
 
+/// Returns the spelling that a token of kWords has in place of this text.
+std::string as_word(std::string_view text);
+
 /// Maximum length of a token of kWords, in bytes.
 inline constexpr std::int64_t kMaxWord = 1 << 16;
 

@@ -18,7 +18,9 @@ constexpr int kLayout = 3;
 
 std::string cache_of(const std::filesystem::path& out) {
   if (out.empty()) return "";
-  const std::filesystem::path path = out.lexically_normal();
+  std::filesystem::path path = out.lexically_normal();
+  if (path.filename() == "." || path.filename() == "..")
+    path = std::filesystem::weakly_canonical(path);
   return (path.has_filename() ? path : path.parent_path()).string() + ".cache";
 }
 

@@ -35,6 +35,15 @@ class DataCacheTest : public testing::Test {
   TemporaryFiles files_;
 };
 
+TEST(CacheOf, StandsBesideTheRun) {
+  EXPECT_EQ(cache_of("a/run"), "a/run.cache");
+  EXPECT_EQ(cache_of("a/run/"), "a/run.cache");
+  EXPECT_EQ(cache_of("a/b/../run"), "a/run.cache");
+  const std::filesystem::path here = std::filesystem::current_path();
+  EXPECT_EQ(cache_of("."), here.string() + ".cache");
+  EXPECT_EQ(cache_of(".."), here.parent_path().string() + ".cache");
+}
+
 TEST_F(DataCacheTest, GivesTheSameDataAgain) {
   EXPECT_FALSE(is_cached());
   const DataSet fresh = read({"ids.user.min_count=2"});

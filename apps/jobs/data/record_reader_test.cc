@@ -316,7 +316,8 @@ TEST(RecordsSpec, SaysWhichRuleIsBroken) {
   EXPECT_EQ(refused("column = 1", "[split]\ntest_file = \"t\"\nvalidation = 0.25"),
             "job.toml:9: split.validation must be 0, 0.1, 0.2, ... or 0.9, got 0.25");
   EXPECT_EQ(refused("column = 1", "[split]\nvalidation = 0.2"),
-            "job.toml:8: split has no key 'validation'; the nearest is 'salt'");
+            "job.toml:8: split.validation must be left out where hashes deal the records, a tenth of "
+            "which is the validation part");
   EXPECT_EQ(refused("column = 1", "", "positive = [\"a\"]\nnegative = [\"a\"]"),
             "job.toml:5: data.negative must not name what is positive, got \"a\"");
 }
@@ -401,6 +402,20 @@ TEST_F(RecordReaderTest, TimesAreAllIntegersOrAllDates) {
             "timed.csv:3:5: 'when' must be an integer, as the times before it, which dates do not "
             "follow, got '2024-01-02'");
   EXPECT_EQ(read(kTimed, 1).part.size(), 1u);
+}
+
+TEST_F(RecordReaderTest, AKeyThatOthersMakeMeaninglessIsToBeLeftOut) {
+  const std::string job = kAdult, file = "test_file = \"adult.test\"\n";
+  EXPECT_EQ(refused_spec(std::string(job).replace(job.find("[ids"), 0, "range = [0, 1]\n")),
+            "job.toml:10: data.range must be left out where 'positive' and 'negative' say what "
+            "texts are labels");
+  EXPECT_EQ(refused_spec(std::string(job).replace(job.find("[ids"), 0, "missing = \"?\"\n")),
+            "job.toml:10: data.missing must be left out where there are no 'numbers'");
+  EXPECT_EQ(refused_spec(std::string(job).replace(job.find(file), file.size(), "")),
+            "job.toml:14: split.validation must be left out where hashes deal the records, a tenth "
+            "of which is the validation part");
+  EXPECT_EQ(refused_spec(job + "test = 0.2\n"),
+            "job.toml:16: split.test must be left out where no 'time' deals the records");
 }
 
 TEST_F(RecordReaderTest, ASplitByTimeIsNoOther) {

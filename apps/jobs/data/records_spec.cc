@@ -38,6 +38,7 @@ DataSpec read_data(TomlSection section) {
   data.file = read_file_spec(section);
   data.label = section.column("label");
   if (section.has("positive") || section.has("negative")) {
+    section.refuse_given("range", "where 'positive' and 'negative' say what texts are labels");
     read_label_texts(section, data);
   } else {
     read_range(section, data);
@@ -51,6 +52,8 @@ DataSpec read_data(TomlSection section) {
       section.refuse("numbers",
                      fmt::format("must not have the label's column, got \"{}\"", data.label));
     if (section.has("missing")) data.missing = section.text("missing");
+  } else {
+    section.refuse_given("missing", "where there are no 'numbers'");
   }
   section.finish();
   return data;
@@ -198,10 +201,8 @@ void read_split_by(TomlSection& section, const std::vector<IdsSpec>& ids, SplitS
 /// Reads the keys of a split by time; "by", "salt" and files deal records in other ways.
 void read_time_split(TomlSection& section, SplitSpec& split) {
   split.time = section.column("time");
-  for (const char* const other : {"by", "salt", "test_file"}) {
-    if (section.has(other))
-      section.refuse(other, "must be left out where 'time' deals the records");
-  }
+  for (const char* const other : {"by", "salt", "test_file"})
+    section.refuse_given(other, "where 'time' deals the records");
   split.test = section.number("test", split.test);
   split.validation = section.number("validation", split.validation);
   for (const auto& [key, share] : {std::pair("test", split.test), {"validation", split.validation}})
@@ -228,7 +229,11 @@ SplitSpec read_split(TomlSection section, const std::vector<IdsSpec>& ids) {
     if (!(tenths >= 0 && tenths <= 9 && std::abs(share * 10 - tenths) < 1e-9))
       section.refuse_value("validation", "0, 0.1, 0.2, ... or 0.9");
     split.validation_buckets = static_cast<int>(tenths);
+  } else {
+    section.refuse_given("validation",
+                         "where hashes deal the records, a tenth of which is the validation part");
   }
+  section.refuse_given("test", "where no 'time' deals the records");
   section.finish();
   return split;
 }

@@ -150,6 +150,11 @@ SeenFile look_at(const std::string& path, bool may_have_header) {
   if (is_header) --seen.records;
   seen.format.header = is_header;
   seen.broken = reader.left_out().total();
+  if (seen.records < 1 && seen.broken > 0) {
+    throw ValueError(fmt::format(
+        "'{}' must have records with as many fields as its first line, {}, got none and {} others",
+        path, names.size(), seen.broken));
+  }
   if (seen.records < 1) throw ValueError(fmt::format("'{}' must have records, got none", path));
   return seen;
 }

@@ -18,6 +18,7 @@
 #include "base/float_environment.h"
 #include "base/math.h"
 #include "base/random.h"
+#include "checkpoint/new_file.h"
 #include "embertable/errors.h"
 
 namespace embertable::jobs {
@@ -26,12 +27,18 @@ namespace {
 constexpr std::size_t kFlushBytes = 1 << 18;
 
 /// A text file that is written once, compressed or not.
+/// A text that gets its name once it is complete.
 class TextFile {
  public:
   TextFile(const std::filesystem::path& path, bool compressed)
-      : path_(path.string()), file_(gzopen(path_.c_str(), compressed ? "wb6" : "wbT")) {
+      : path_(path),
+        temporary_(checkpoint::temporary_path(path)),
+        file_(gzopen(temporary_.c_str(), compressed ? "wb6" : "wbT")) {
     if (!file_) fail();
   }
+  ~TextFile() { checkpoint::try_remove(checkpoint::local_files(), temporary_); }
+  TextFile(const TextFile&) = delete;
+  TextFile& operator=(const TextFile&) = delete;
 
   void add(std::string_view text) {
     text_ += text;
@@ -41,6 +48,7 @@ class TextFile {
   void close() {
     flush();
     if (gzclose(file_.release()) != Z_OK) fail();
+    checkpoint::local_files().rename(temporary_, path_);
   }
 
  private:
@@ -55,10 +63,10 @@ class TextFile {
   }
 
   [[noreturn]] void fail() const {
-    throw IoError(fmt::format("'{}': cannot write: {}", path_, std::strerror(errno)));
+    throw IoError(fmt::format("'{}': cannot write: {}", path_.string(), std::strerror(errno)));
   }
 
-  std::string path_;
+  std::filesystem::path path_, temporary_;
   std::unique_ptr<std::remove_pointer_t<gzFile>, Close> file_;
   std::string text_;
 };
@@ -248,24 +256,27 @@ void validate(const SynthSpec& spec) {
   check(spec.spread >= 0 && spec.spread <= 100, "spread", "from 0 to 100", spec.spread);
 }
 
+SynthFiles synth_files(const SynthSpec& spec, const std::filesystem::path& stem) {
+  const std::string name = stem.string();
+  return {.data = name + (spec.commas ? ".csv" : ".tsv") + (spec.compressed ? ".gz" : ""),
+          .job = name + ".toml",
+          .truth = name + ".json"};
+}
+
 SynthReport write_synth(const SynthSpec& spec, const std::filesystem::path& stem) {
   const FloatEnvironment ours;
   validate(spec);
-  const std::string name = stem.string();
-  SynthReport report;
-  report.data = name + (spec.commas ? ".csv" : ".tsv") + (spec.compressed ? ".gz" : "");
-  report.job = name + ".toml";
-  report.truth = name + ".json";
+  SynthReport report{.files = synth_files(spec, stem)};
   Cost all;
   std::array<Cost, 3> parts;
-  TextFile data(report.data, spec.compressed);
+  TextFile data(report.files.data, spec.compressed);
   write_records(spec, data, all, parts);
   data.close();
   report.all = all.loss();
   for (std::size_t part = 0; part < parts.size(); ++part)
     report.parts[static_cast<std::size_t>(part)] = parts[static_cast<std::size_t>(part)].loss();
-  write_result(report.job.string(), job_text(spec, report.data.filename().string()));
-  write_result(report.truth.string(), truth_text(spec, report));
+  write_result(report.files.job.string(), job_text(spec, report.files.data.filename().string()));
+  write_result(report.files.truth.string(), truth_text(spec, report));
   return report;
 }
 

@@ -40,8 +40,14 @@ struct SynthLoss {
   double logloss = 0;  ///< mean
 };
 
+struct SynthFiles {
+  std::filesystem::path data;   ///< STEM.tsv, .csv or either with .gz
+  std::filesystem::path job;    ///< STEM.toml
+  std::filesystem::path truth;  ///< STEM.json
+};
+
 struct SynthReport {
-  std::filesystem::path data, job, truth;  ///< the files
+  SynthFiles files;
   SynthLoss all;
   SynthLoss parts[3];  ///< by Part, as a job cuts them whose [split] has neither `by` nor `salt`
 };
@@ -49,9 +55,13 @@ struct SynthReport {
 /// Throws ValueError naming the field and the rule that it breaks.
 void validate(const SynthSpec& spec);
 
-/// Writes `stem`.tsv (.csv, .gz); `stem`.toml, a job that trains on it; and `stem`.json, which says
-/// what the losses are. Keys of a list have "|" between them. The same spec gives the same bytes.
-/// Memory does not grow with records or tables. Throws ValueError as `validate`, IoError.
+/// Returns the files that write_synth writes.
+SynthFiles synth_files(const SynthSpec& spec, const std::filesystem::path& stem);
+
+/// Writes the data; a job that trains on them; and what the losses are. Replaces files of these
+/// names, each once it is complete. Keys of a list have "|" between them. The same spec gives the
+/// same bytes. Memory does not grow with records or tables. Throws ValueError as `validate`,
+/// IoError.
 SynthReport write_synth(const SynthSpec& spec, const std::filesystem::path& stem);
 
 }  // namespace embertable::jobs

@@ -53,8 +53,8 @@ std::vector<Record> records(const std::filesystem::path& path, char separator) {
 TEST(Synth, WritesRecordsOfTheStatedShape) {
   const TemporaryFiles files;
   const SynthReport report = write_synth(small(), files.path("demo"));
-  EXPECT_EQ(report.data, files.path("demo.tsv"));
-  const std::vector<Record> found = records(report.data, '\t');
+  EXPECT_EQ(report.files.data, files.path("demo.tsv"));
+  const std::vector<Record> found = records(report.files.data, '\t');
   ASSERT_EQ(found.size(), 3000u);
   std::map<std::int64_t, int> lengths;
   std::map<std::string, int> users;
@@ -96,7 +96,7 @@ TEST(Synth, TheBestLossIsThatOfTheModelThatDrewTheLabels) {
   // What no model of the fields can do better than, but by what it learns by heart: the shares of
   // labels by field. A field of the frequent users has enough records to tell.
   std::map<std::string, std::pair<double, double>> by_user;
-  for (const Record& record : records(report.data, '\t')) {
+  for (const Record& record : records(report.files.data, '\t')) {
     by_user[record.user].first += record.label ? 1 : 0;
     ++by_user[record.user].second;
   }
@@ -121,10 +121,10 @@ TEST(Synth, TheSameSpecGivesTheSameBytes) {
   const TemporaryFiles files;
   const SynthReport one = write_synth(small(), files.path("one"));
   const SynthReport two = write_synth(small(), files.path("two"));
-  EXPECT_EQ(content(one.data), content(two.data));
+  EXPECT_EQ(content(one.files.data), content(two.files.data));
   SynthSpec other = small();
   other.seed = 2;
-  EXPECT_NE(content(write_synth(other, files.path("two")).data), content(one.data));
+  EXPECT_NE(content(write_synth(other, files.path("two")).files.data), content(one.files.data));
 }
 
 TEST(Synth, TheJobBesideItComesNearTheBestLoss) {
@@ -132,7 +132,7 @@ TEST(Synth, TheJobBesideItComesNearTheBestLoss) {
   SynthSpec spec = small(20000);
   spec.spread = 2;
   const SynthReport report = write_synth(spec, files.path("demo"));
-  const TrainReport trained = train_in(files, read_job(report.job.string()), {.threads = 1});
+  const TrainReport trained = train_in(files, read_job(report.files.job.string()), {.threads = 1});
   const double best = report.parts[static_cast<std::size_t>(Part::kTest)].logloss;
   EXPECT_EQ(trained.measured_part, "test");
   EXPECT_LT(value_of(trained.measures, "logloss"), best + 0.02);
@@ -142,18 +142,18 @@ TEST(Synth, TheJobBesideItComesNearTheBestLoss) {
 TEST(Synth, AFileMayHaveAnyName) {
   const TemporaryFiles files;
   const SynthReport report = write_synth(small(100), files.path("a \"b\" \\c"));
-  EXPECT_EQ(read_job(report.job.string()).first_file, "a \"b\" \\c.tsv");
+  EXPECT_EQ(read_job(report.files.job.string()).first_file, "a \"b\" \\c.tsv");
 }
 
 TEST(Synth, WritesCommasAndCompresses) {
   const TemporaryFiles files;
-  const std::vector<Record> plain = records(write_synth(small(), files.path("a")).data, '\t');
+  const std::vector<Record> plain = records(write_synth(small(), files.path("a")).files.data, '\t');
   SynthSpec spec = small();
   spec.commas = spec.compressed = true;
   const SynthReport report = write_synth(spec, files.path("b"));
-  EXPECT_EQ(report.data, files.path("b.csv.gz"));
-  EXPECT_EQ(content(report.data).substr(0, 2), "\x1f\x8b");
-  const std::vector<Record> found = records(report.data, ',');
+  EXPECT_EQ(report.files.data, files.path("b.csv.gz"));
+  EXPECT_EQ(content(report.files.data).substr(0, 2), "\x1f\x8b");
+  const std::vector<Record> found = records(report.files.data, ',');
   ASSERT_EQ(found.size(), plain.size());
   for (std::size_t i = 0; i < found.size(); ++i) EXPECT_EQ(found[i].user, plain[i].user);
 }
@@ -161,7 +161,7 @@ TEST(Synth, WritesCommasAndCompresses) {
 TEST(Synth, SaysWhatItKnows) {
   const TemporaryFiles files;
   const SynthReport report = write_synth(small(), files.path("demo"));
-  const auto json = nlohmann::json::parse(content(report.truth));
+  const auto json = nlohmann::json::parse(content(report.files.truth));
   EXPECT_EQ(json["best"]["all"]["logloss"], report.all.logloss);
   EXPECT_EQ(json["best"]["test"]["records"], report.parts[0].records);
   EXPECT_EQ(json["tables"]["tags"]["most"], 3);

@@ -11,13 +11,8 @@
 namespace embertable::jobs {
 namespace {
 
-std::optional<std::int64_t> find_word(const IdMap& words, std::string_view text) {
-  if (const auto found = words.find(text)) return found;
-  std::string lower(text);
-  for (char& c : lower) {
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  }
-  return words.find(lower);
+std::optional<std::int64_t> find_word(const IdMap& words, std::string_view text, TokenRule rule) {
+  return rule == TokenRule::kWords ? words.find(as_word(text)) : words.find(text);
 }
 
 /// Returns ranks from 0; equal values get the mean of their ranks. Requires: no value is NaN.
@@ -37,15 +32,16 @@ std::vector<double> ranks_of(std::span<const double> values) {
 
 }  // namespace
 
-WordPairs read_word_pairs(const std::string& path, const IdMap& words, std::int64_t skip_bad) {
+WordPairs read_word_pairs(const std::string& path, const IdMap& words, TokenRule rule,
+                          std::int64_t skip_bad) {
   const std::vector<std::string> columns = {"1", "2", "3"};
   CsvReader reader(std::span(&path, 1), {}, columns, skip_bad);
   WordPairs read;
   while (reader.next()) {
     try {
       const double score = reader.number(2);
-      const auto first = find_word(words, reader.text(0));
-      const auto second = find_word(words, reader.text(1));
+      const auto first = find_word(words, reader.text(0), rule);
+      const auto second = find_word(words, reader.text(1), rule);
       if (first && second) read.pairs.push_back({*first, *second, score});
     } catch (const BrokenRecord&) {
       reader.leave_out();

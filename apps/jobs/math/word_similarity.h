@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "apps/jobs/data/corpus.h"
 #include "apps/jobs/text/broken_record.h"
 #include "embertable/id_map.h"
 
@@ -21,10 +22,11 @@ struct WordPairs {
   LeftOut left_out;  ///< broken records
 };
 
-/// Reads a CSV file with a header: word, word, score. Words are looked up unchanged, then in small
-/// letters (of ASCII); pairs with a word that has no row are skipped. Leaves out at most the given
-/// number of broken records. Throws what CsvReader throws.
-WordPairs read_word_pairs(const std::string& path, const IdMap& words, std::int64_t skip_bad = 0);
+/// Reads a CSV file with a header: word, word, score. Words are spelt as the rule spells tokens;
+/// pairs with a word that has no row are skipped. Leaves out at most the given number of broken
+/// records. Throws what CsvReader throws.
+WordPairs read_word_pairs(const std::string& path, const IdMap& words, TokenRule rule,
+                          std::int64_t skip_bad = 0);
 
 /// Returns Spearman's rank correlation; equal values get the mean of their ranks; 0 if either has
 /// only one value, NaN if either has a NaN. Requires: a.size() == b.size().

@@ -52,14 +52,28 @@ TEST(Cosine, OfRows) {
 
 TEST(WordPairs, AreThoseOfKnownWords) {
   const TemporaryFiles files;
-  const std::string path = files.write("pairs.csv", "one,other,score\ntiger,Cat,7.35\ncat,dog,1\n");
+  const std::string path = files.write(
+      "pairs.csv", "one,other,score\ntiger,Cat,7.35\ncat,dog,1\nit\xE2\x80\x99s,cat,2\n");
   IdMapBuilder builder(KeyKind::kString);
-  for (const char* word : {"cat", "tiger"}) builder.add(std::string_view(word));
-  const std::vector<WordPair> pairs = read_word_pairs(path, builder.build()).pairs;
-  ASSERT_EQ(pairs.size(), 1u);
+  for (const char* word : {"cat", "tiger", "it's"}) builder.add(std::string_view(word));
+  const std::vector<WordPair> pairs =
+      read_word_pairs(path, builder.build(), TokenRule::kWords).pairs;
+  ASSERT_EQ(pairs.size(), 2u);
   EXPECT_EQ(pairs[0].first, 1);
   EXPECT_EQ(pairs[0].second, 0);
   EXPECT_EQ(pairs[0].score, 7.35);
+  EXPECT_EQ(pairs[1].first, 2);
+}
+
+TEST(WordPairs, AreSpeltAsTheTextIs) {
+  const TemporaryFiles files;
+  const std::string path = files.write("pairs.csv", "one,other,score\nCat,Dog,7\ncat,Dog,1\n");
+  IdMapBuilder builder(KeyKind::kString);
+  for (const char* word : {"cat", "Dog"}) builder.add(std::string_view(word));
+  const std::vector<WordPair> pairs =
+      read_word_pairs(path, builder.build(), TokenRule::kBlanks).pairs;
+  ASSERT_EQ(pairs.size(), 1u);
+  EXPECT_EQ(pairs[0].score, 1);
 }
 
 TEST(WordPairs, BrokenRecordsCanBeLeftOut) {
@@ -67,11 +81,12 @@ TEST(WordPairs, BrokenRecordsCanBeLeftOut) {
   const std::string path = files.write("pairs.csv", "one,other,score\na,b,nan\na,b\nb,a,2\n");
   IdMapBuilder builder(KeyKind::kString);
   for (const char* word : {"a", "b"}) builder.add(std::string_view(word));
-  const WordPairs read = read_word_pairs(path, builder.build(), 2);
+  const WordPairs read = read_word_pairs(path, builder.build(), TokenRule::kWords, 2);
   EXPECT_EQ(read.left_out.total(), 2);
   ASSERT_EQ(read.pairs.size(), 1u);
   EXPECT_EQ(read.pairs[0].score, 2);
-  EXPECT_EQ(refusal<BrokenRecord>(files.path(), [&] { read_word_pairs(path, builder.build()); }),
+  EXPECT_EQ(refusal<BrokenRecord>(
+                files.path(), [&] { read_word_pairs(path, builder.build(), TokenRule::kWords); }),
             "pairs.csv:2:5: 'score' must be a number, got 'nan'");
 }
 

@@ -14,7 +14,7 @@ namespace {
 
 /// Throws ValueError if nothing can be learned, because all labels are equal.
 void check_labels_differ(const std::string& column, const Samples& samples) {
-  if (samples.size() < 2) return;
+  if (samples.size() == 0) return;
   for (std::int64_t s = 1; s < samples.size(); ++s)
     if (samples.label(s) != samples.label(0)) return;
   throw ValueError(fmt::format("the labels of column '{}' must differ, got {} in all {} records",

@@ -418,7 +418,7 @@ std::unique_ptr<Model> SkipgramSpec::make(const Job& job, const DataOptions& opt
   }
   WordPairs pairs;
   if (!similarity.empty()) {
-    pairs = read_word_pairs((root / similarity).string(), text.words(),
+    pairs = read_word_pairs((root / similarity).string(), text.words(), corpus.rule,
                             options.skip_bad.most() - text.left_out().total());
   }
   return std::make_unique<Skipgram>(job, *this, std::move(text), std::move(pairs));

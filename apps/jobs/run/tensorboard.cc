@@ -50,6 +50,8 @@ std::string file_name() {
 EventFile::EventFile(const std::string& folder) {
   std::error_code failed;
   std::filesystem::create_directories(folder, failed);
+  if (failed)
+    throw IoError(fmt::format("'{}': cannot make the directory: {}", folder, failed.message()));
   path_ = (std::filesystem::path(folder) / file_name()).string();
   file_.open(path_, std::ios::binary);
   std::string event;

@@ -230,6 +230,8 @@ std::vector<std::string> read_metrics(TomlSection& root, const ModelSpec& model)
   for (const std::string& metric : metrics) {
     if (std::find(known.begin(), known.end(), metric) == known.end())
       root.refuse_value("metrics", fmt::format("a list of {}", fmt::join(known, ", ")));
+    if (std::count(metrics.begin(), metrics.end(), metric) > 1)
+      root.refuse("metrics", fmt::format("must name each measure once, got \"{}\" again", metric));
   }
   if (metrics.empty())
     root.refuse_value("metrics", fmt::format("one or more of {}", fmt::join(known, ", ")));

@@ -280,6 +280,10 @@ void TomlSection::refuse(std::string_view key, const std::string& rule) const {
                     fmt::format("{} {}", path_of(key), rule));
 }
 
+void TomlSection::refuse_given(std::string_view key, const std::string& where) {
+  if (has(key)) refuse(key, "must be left out " + where);
+}
+
 void TomlSection::refuse_section(const std::string& rule) const {
   document_->refuse(path_, table_->source(), fmt::format("{} {}", path_, rule));
 }

@@ -128,6 +128,9 @@ class TomlSection {
   /// Refuses the value of a key: "PATH.KEY RULE".
   [[noreturn]] void refuse(std::string_view key, const std::string& rule) const;
 
+  /// Refuses a key that other keys make meaningless: "PATH.KEY must be left out WHERE".
+  void refuse_given(std::string_view key, const std::string& where);
+
   /// "PATH RULE".
   [[noreturn]] void refuse_section(const std::string& rule) const;
 

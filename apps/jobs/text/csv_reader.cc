@@ -178,10 +178,10 @@ bool CsvReader::fill() {
   if (exhausted_) return false;
   marks_.forget();
   const std::int64_t kept = end_ - rest_;
-  if (kept >= kMaxRecord) {
+  if (kept > kMaxRecord) {
     record_ = rest_;
     line_ = next_line_;
-    broken(rest_, fmt::format("a record must have at most {} bytes", kMaxRecord));
+    too_long(rest_);
   }
   if (rest_ != buffer_.data()) std::memmove(buffer_.data(), rest_, kept);
   const std::int64_t size = std::clamp(kept, kReadBytes, kMostReadBytes);
@@ -315,6 +315,7 @@ CsvReader::Found CsvReader::finish_record(const char* last, std::int64_t column,
       (last == record_ || (last == record_ + 1 && *record_ == '\r'))) {
     return Found::kNoRecord;
   }
+  if (last - record_ > kMaxRecord) too_long(last);
   if (columns_ == 0) {
     if (static_cast<std::int64_t>(wanted_.size()) > column && !format_.header)
       broken(last, fmt::format("column {} is wanted", wanted_.size()),
@@ -407,6 +408,12 @@ void CsvReader::refuse_key(std::size_t i) const {
 void CsvReader::broken(const char* where, const std::string& rule, const std::string& got) const {
   broken_ = where;
   throw BrokenRecord(position(where), rule, got);
+}
+
+void CsvReader::too_long(const char* where) const {
+  broken_ = where;
+  throw BrokenRecord(position(record_),
+                     fmt::format("a record must have at most {} bytes", kMaxRecord), "");
 }
 
 std::int64_t CsvReader::line_of(const char* where) const {

@@ -108,6 +108,7 @@ class CsvReader {
   [[noreturn]] void refuse_column(const std::string& column) const;
   [[noreturn]] void broken(const char* where, const std::string& rule,
                            const std::string& got = "") const;
+  [[noreturn]] void too_long(const char* where) const;
   std::int64_t line_of(const char* where) const;
   std::string position(const char* where) const;
 

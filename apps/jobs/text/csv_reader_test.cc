@@ -250,6 +250,19 @@ TEST_F(CsvReaderTest, ARecordOfMoreThanTheMostBytesCanBeLeftOut) {
             "a.csv:3:1: a record must have at most 16777216 bytes");
 }
 
+TEST_F(CsvReaderTest, ARecordMayHaveTheMostBytesAndNoMoreWhereverItStands) {
+  const std::string most(static_cast<std::size_t>(CsvReader::kMaxRecord), 'x');
+  for (const std::string& before : {std::string(), std::string("1\n2\n"), most + "\n"}) {
+    const std::string path = files_.write("a.csv", "a\n" + before + most + "\n");
+    EXPECT_EQ(read_files({path}, {"a"}, {}, 0).back(), (std::vector<std::string>{most}));
+    files_.write("a.csv", "a\n" + before + most + "x\n3\n");
+    EXPECT_EQ(read_files({path}, {"a"}, {}, 1).back(), (std::vector<std::string>{"3"}));
+    EXPECT_NE(refusal<BrokenRecord>(files_.path(), [&] { read_files({path}, {"a"}, {}, 0); })
+                  .find(":1: a record must have at most 16777216 bytes"),
+              std::string::npos);
+  }
+}
+
 TEST_F(CsvReaderTest, LinesAreCountedAcrossWhatIsLeftOut) {
   const std::vector<std::string> columns = {"a"},
                                  paths = {files_.write("a.csv", "a,b\n\"1\n\"x,2\n3,4\n5\n6,z\n")};
