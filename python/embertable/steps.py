@@ -127,13 +127,15 @@ class Step:
         self._state = _OPEN
 
     def __str__(self) -> str:
-        at = f" at {self.where}" if self.where else ""
-        return f"lookup {self.number}{at} ({self.samples} samples)"
+        return f"lookup {self.number}{self._place()}"
+
+    def _place(self) -> str:
+        return (f" at {self.where}" if self.where else "") + f" ({self.samples} samples)"
 
     def __del__(self) -> None:
         steps = getattr(self, "_steps", None)
         if steps is not None and self._state == _OPEN and not self._again:
-            steps._abandoned.append(str(self))
+            steps._abandoned.append(self._place())
 
     def require_open(self) -> None:
         """Raises if gradients came before and are applied."""
@@ -313,12 +315,14 @@ class Steps:
 
     def name_abandoned(self) -> None:
         with self._lock:
-            names, self._abandoned[:] = list(self._abandoned), []
-            self.abandoned += len(names)
-        if not names:
+            places, self._abandoned[:] = list(self._abandoned), []
+            self.abandoned += len(places)
+        if not places:
             return
-        shown = ", ".join(names[:_MOST_NAMED]) + (f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else "")
-        warnings.warn(f"{self.name}: no backward came for {shown}; rows were not updated. Look up under eval() or no_grad "
+        # No number of a lookup: Python shows the same text once.
+        places = list(dict.fromkeys(places))
+        shown = ",".join(places[:_MOST_NAMED]) + (f" and {len(places) - _MOST_NAMED} more" if len(places) > _MOST_NAMED else "")
+        warnings.warn(f"{self.name}: no backward came for lookups{shown}; rows were not updated. Look up under eval() or no_grad "
                       "where nothing trains", AbandonedStepWarning, stacklevel=self._level())
 
     def where(self) -> str:

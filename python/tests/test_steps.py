@@ -1,6 +1,7 @@
 """What modules of frameworks share: gradients find their lookups, wait, are dropped; NumPy alone plays the framework."""
 
 import gc
+import re
 import os
 import warnings
 
@@ -72,7 +73,7 @@ def test_a_step_that_nobody_holds_is_abandoned_and_named_at_the_next():
     _, step = steps.look_up([ids([1], [2])], True, "train.py:3")
     del step
     gc.collect()
-    with pytest.warns(AbandonedStepWarning, match=r"Table: no backward came for lookup 1 at train.py:3 \(2 samples\);"):
+    with pytest.warns(AbandonedStepWarning, match=r"Table: no backward came for lookups at train.py:3 \(2 samples\);"):
         _, step = steps.look_up([ids([3])], True)
     assert steps.abandoned == 1
     steps.give(step, [gradient(1)])
@@ -93,12 +94,26 @@ def test_a_step_that_got_gradients_is_not_abandoned():
 
 def test_many_abandoned_steps_are_one_warning():
     steps = make()
-    held = [steps.look_up([ids([1])], True)[1] for _ in range(6)]
-    del held
-    gc.collect()
-    with pytest.warns(AbandonedStepWarning, match=r"lookup \d \(1 samples\), .* and 2 more; rows were not updated") as caught:
-        steps.look_up([ids([1])], False)
-    assert steps.abandoned == 6 and len(caught) == 1
+    for lines in (range(6), range(6)):
+        held = [steps.look_up([ids([1])], True, f"train.py:{line}")[1] for line in lines for _ in range(2)]
+        del held
+        gc.collect()
+        with pytest.warns(AbandonedStepWarning) as caught:
+            steps.look_up([ids([1])], False)
+        assert len(caught) == 1
+    assert steps.abandoned == 24
+    assert re.match(r"Table: no backward came for lookups( at train.py:\d \(1 samples\),?){4} and 2 more; rows", str(caught[0].message))
+
+
+def test_a_loop_that_abandons_its_steps_is_named_once():
+    """As Python shows warnings unless told otherwise: each text of a line once."""
+    steps = make()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("default")
+        for _ in range(20):
+            steps.look_up([ids([1])], True, "train.py:3")
+            gc.collect()
+    assert len(caught) == 1 and steps.abandoned == 19
 
 
 def test_deferred_gradients_add_up_to_one_step():
@@ -248,7 +263,7 @@ def test_a_ticket_keeps_its_step_and_lets_it_go():
     ticket = steps.ticket(step)
     del step, ticket
     gc.collect()
-    with pytest.warns(AbandonedStepWarning, match="lookup 2"):
+    with pytest.warns(AbandonedStepWarning, match="no backward came"):
         steps.look_up([ids([1])], False)
     with pytest.raises(RuntimeError, match="gradients came for lookup 2, which this process does not know"):
         steps.step_of(2)

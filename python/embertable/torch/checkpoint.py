@@ -27,7 +27,7 @@ from .._interrupts import Interrupts
 from . import ranks
 from .arguments import objects_of, path_of, require_kind, require_methods, whole_number
 from .modules import TableModule
-from .state import EXTRA, TableState
+from .state import EXTRA, TableState, number_for, numbers_in
 
 __all__ = ["Loaded", "load", "save"]
 
@@ -69,7 +69,7 @@ def save(module: torch.nn.Module, engine: TableModule | Sequence[TableModule] | 
         ranks.require_all(one.processes, "save")
     trained = first.engine.step
     ranks.agreed(lambda: _require_none_waiting(tables))
-    step = ranks.first_of(lambda: max([trained, *(one + 1 for one in _steps_in(run))]))
+    step = ranks.first_of(lambda: number_for(trained, run))
     state: dict[str, Any] = ranks.agreed(lambda: _plain({
         "module": _dense_state(module, tables), "optimizers": _states(optimizer), "schedulers": _states(scheduler),
         "scaler": None if scaler is None else scaler.state_dict(), "random": _random_state(),
@@ -89,7 +89,7 @@ def save(module: torch.nn.Module, engine: TableModule | Sequence[TableModule] | 
     except BaseException:
         with contextlib.suppress(Exception):  # the error of the save says more
             first.engine.assign_step(trained)
-        if ranks.is_first() and step not in _steps_in(run):
+        if ranks.is_first() and step not in numbers_in(run):
             for name in state["others"]:
                 shutil.rmtree(run / _OTHERS / name, ignore_errors=True)
         raise
@@ -399,13 +399,6 @@ def _set_random_state(state: Mapping[str, Any]) -> None:
     random.setstate((version, tuple(numbers), cached))
     if state["cuda"] and torch.cuda.is_available() and torch.cuda.device_count() == len(state["cuda"]):
         torch.cuda.set_rng_state_all(state["cuda"])
-
-
-def _steps_in(run: pathlib.Path) -> list[int]:
-    if not run.is_dir():
-        return []
-    with CheckpointRun(run) as opened:
-        return list(opened.steps())
 
 
 def _remove_older(run: pathlib.Path, keep: int, step: int, names: Sequence[str]) -> None:

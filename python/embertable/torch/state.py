@@ -12,13 +12,14 @@ import numpy as np
 import torch
 
 from .._core import Embedding as Engine
-from .._core import TableConfig, find_checkpoint
+from .._core import CheckpointRun, TableConfig, find_checkpoint
 from ..steps import Steps
+from . import ranks
 from .arguments import path_of
 from .optimizer import TableOptimizer
 from .rows import Rows, float32_of, rows_of
 
-__all__ = ["EXTRA", "MOST_STEP", "TableState"]
+__all__ = ["EXTRA", "MOST_STEP", "TableState", "number_for", "numbers_in"]
 
 EXTRA = "_extra_state"
 MOST_STEP = 1 << 62  # of Embedding.assign_step
@@ -27,13 +28,29 @@ _ROWS_AT_ONCE = 1 << 18
 
 
 class _Reference:
-    """A run directory that has the rows instead of the state_dict, and what it has of this module."""
+    """A run directory that has the rows instead of the state_dict, and what it has of this module.
+
+    step: of the tables, which the name of `directory` may exceed.
+    """
 
     def __init__(self, run: str) -> None:
         self.run = os.path.abspath(run)
         self.step: int | None = None
         self.digest = ""
         self.directory = ""
+
+
+def numbers_in(run: str | os.PathLike[str]) -> list[int]:
+    """The steps that are committed in a run directory."""
+    if not os.path.isdir(run):
+        return []
+    with CheckpointRun(run) as opened:
+        return list(opened.steps())
+
+
+def number_for(step: int, run: str | os.PathLike[str]) -> int:
+    """The number that a commit of this step gets: the one after the directory's last where that is as high."""
+    return max([step, *(one + 1 for one in numbers_in(run))])
 
 
 class TableState:
@@ -129,13 +146,15 @@ class TableState:
 
     def _committed(self, reference: _Reference) -> dict[str, Any]:
         engine = self._steps.engine
-        digest = engine.digest()
-        if reference.step != engine.step:
-            directory = os.fspath(engine.save(reference.run))
-            reference.step, reference.digest, reference.directory = engine.step, digest, directory
-        elif reference.digest != digest:
-            raise RuntimeError(f"{self.name}: rows changed since step {reference.step} was committed to '{reference.run}', and "
-                               "a step is committed once: train a step first, or keep_tables_in another directory")
+        digest, step = engine.digest(), engine.step
+        if (reference.step, reference.digest) != (step, digest):
+            number = number_for(step, reference.run) if self.processes == 1 else ranks.first_of(lambda: number_for(step, reference.run))
+            engine.assign_step(number)  # names the folder
+            try:
+                directory = os.fspath(engine.save(reference.run))
+            finally:
+                engine.assign_step(step)
+            reference.step, reference.digest, reference.directory = step, digest, directory
         return {"directory": reference.directory, "step": reference.step, "digest": reference.digest}
 
     # Loading
@@ -229,6 +248,7 @@ class TableState:
         try:
             find_checkpoint(directory)
             self._steps.engine.restore(directory)
+            self._steps.engine.assign_step(extra["step"])
             self.forget_waiting()
         except (ValueError, OSError) as error:
             errors.append(f"{name}: the state_dict refers to step {reference['step']} in '{reference['directory']}': {error}; where the "

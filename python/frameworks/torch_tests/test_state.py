@@ -85,8 +85,28 @@ def test_a_state_by_reference(tmp_path):
     ours.keep_tables_in(tmp_path / "new")
     ours.state_dict()
     ours.assign_rows(torch.tensor([0]), torch.ones(1, DIM), "users")
-    with pytest.raises(RuntimeError, match="rows changed since step 6 was committed"):
-        ours.state_dict()
+    other.load_state_dict(ours.state_dict())  # of the same step
+    assert other.engine.digest() == ours.engine.digest() and other.engine.step == 6
+
+
+def test_states_by_reference_go_on_from_an_older_one(tmp_path):
+    ours = train(make())
+    ours.keep_tables_in(tmp_path)
+    states = [ours.state_dict()]
+    digests = [ours.engine.digest()]
+    for first in (3, 3, 3):
+        train(ours, first=first)
+        states.append(ours.state_dict())
+        digests.append(ours.engine.digest())
+        assert ours.engine.step == 6
+        ours.load_state_dict(states[0])
+        assert ours.engine.digest() == digests[0] and ours.engine.step == 3
+        ours.assign_rows(torch.tensor([0]), torch.full((1, DIM), float(len(states))), "users")
+    assert [path.name[-1] for path in sorted(tmp_path.glob("step_*"))] == ["3", "6", "7", "8"]
+    for state, digest in zip(states, digests):
+        other = make(seed=2)
+        other.load_state_dict(state)
+        assert other.engine.digest() == digest
 
 
 @pytest.mark.parametrize("other, text", [
