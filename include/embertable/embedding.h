@@ -492,6 +492,12 @@ class EMBERTABLE_API Embedding {
   /// StateError if plain, or while another thread enqueues.
   std::int64_t drop_unmatched_batches();
 
+  /// Drops the training batches that were dequeued and lack their gradients, as an error of the
+  /// model leaves them behind: no row changes, and they are no steps. Those that wait in the queue
+  /// stay. Returns how many steps. Other processes are not told: all must call it after the same
+  /// dequeue. Throws StateError if plain or not built.
+  std::int64_t drop_dequeued_batches();
+
   /// Returns a copy of the sums of the last step's gradients, row by row, over all replicas and
   /// hosts, for a table whose rule is "none". A process that is one of several hosts gets those of
   /// the rows that it stores. Flushes a pending update. Throws StateError if not built, KeyError

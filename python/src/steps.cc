@@ -354,6 +354,23 @@ are not told. Raises RuntimeError if the engine is plain, and while another thre
 >>> embedding.drop_unmatched_batches()
 1)");
   type.def(
+      "drop_dequeued_batches",
+      [](Engine& self) {
+        return self.run([](Embedding& embedding) { return embedding.drop_dequeued_batches(); });
+      },
+      R"(Drops the training batches that were dequeued and lack their gradients, as an error of the model leaves them
+behind: no row changes, and they are no steps. Those that wait in the queue stay. Gives how many steps. Other
+processes are not told: all must call it after the same dequeue. Raises RuntimeError if plain or not built.
+
+>>> table = embertable.TableConfig(8, 4, name="films")
+>>> embedding = embertable.Embedding(embertable.FeatureConfig(table), embertable.SGD(0.1), embertable.EngineStrategy(threads=1))
+>>> embedding.enqueue(np.array([1, 2]))
+>>> activations = embedding.dequeue()
+>>> embedding.drop_dequeued_batches()
+1
+>>> embedding.step
+0)");
+  type.def(
       "abandon_step",
       [](Engine& self, nb::handle reason) {
         const std::string why = utf8(reason, "abandon_step: reason");

@@ -277,6 +277,28 @@ def test_a_replica_that_fails_leaves_the_others_no_batch_ahead(fails):
     assert on.run(step, (4,)) == (4, 4)
 
 
+@pytest.mark.parametrize("replicas", [1, 2])
+def test_a_model_that_fails_leaves_no_batch_behind(replicas):
+    on = strategy(replicas_per_host=replicas, timeout=0.2)
+    embedding = numbers_on(on)
+
+    def step(x, fails):
+        embedding.enqueue({"f": np.array([x])})
+        values = embedding.dequeue()
+        if fails and tpu.get_replica_context().replica_id_in_sync_group == replicas - 1:
+            raise ValueError("the loss is nan")
+        embedding.apply_gradients({"f": np.ones_like(values["f"])})
+        return values["f"].item()
+
+    all_of = lambda value: value if replicas == 1 else (value,) * replicas
+    assert on.run(step, (1, False)) == all_of(1)
+    for x in (2, 3):
+        with pytest.raises(ValueError, match="nan"):
+            on.run(step, (x, True))
+    assert on.run(step, (4, False)) == all_of(4)
+    assert embedding.step == 2
+
+
 class Refusal(Exception):
     """What no class of the package's is."""
 

@@ -188,6 +188,12 @@ std::int64_t Embedding::drop_unmatched_batches() {
   return engine_->schedule.drop_unmatched();
 }
 
+std::int64_t Embedding::drop_dequeued_batches() {
+  engine_->setup.require_accelerated("drop_dequeued_batches");
+  const auto lock = engine_->runner.lock("drop_dequeued_batches");
+  return engine_->schedule.drop_dequeued();
+}
+
 LookupToken::LookupToken(LookupToken&& other) noexcept
     : engine_(std::exchange(other.engine_, nullptr)), step_(std::exchange(other.step_, nullptr)) {}
 

@@ -568,6 +568,32 @@ TEST(EngineQueues, BatchesThatAReplicaLacksAreDropped) {
   }
 }
 
+TEST(EngineQueues, DequeuedBatchesAreDroppedAndAreNoSteps) {
+  const Ids kept = {0}, dropped = {1};
+  for (const std::int32_t hosts : {1, 2, 4}) {
+    for (const bool pipelined : {false, true}) {
+      SCOPED_TRACE(std::to_string(hosts) + (pipelined ? " hosts, pipelined" : " hosts"));
+      EmbeddingOptions options;
+      options.queue_capacity = 4;
+      options.pipeline_execution_with_tensor_core = pipelined;
+      Embedding engine(one_zero_table(2, 1), sgd(1),
+                       make_strategy({.hosts = hosts, .replicas_per_host = 4 / hosts}), options);
+      engine.build(1);
+      EXPECT_EQ(engine.drop_dequeued_batches(), 0);
+      for (const Ids* ids : {&kept, &dropped, &kept, &kept})
+        engine.enqueue(std::vector<Batch>(4, batch_of(DenseIds{*ids, {}})));
+      train_oldest(engine);
+      engine.dequeue();
+      EXPECT_THAT(refusal<StateError>([&] { engine.dequeue(), engine.dequeue(); }),
+                  HasSubstr("apply_gradients first, or drop_dequeued_batches"));
+      EXPECT_EQ(engine.drop_dequeued_batches(), pipelined ? 2 : 1);
+      for (int i = 0; i < (pipelined ? 1 : 2); ++i) train_oldest(engine);
+      EXPECT_EQ(engine.step(), pipelined ? 2 : 3);
+      EXPECT_EQ(variable(engine, "t", 2, 1), (F{pipelined ? -8.0f : -12.0f, 0}));
+    }
+  }
+}
+
 TEST(EngineQueues, WhoWaitsForRoomHasItOnceBatchesAreDropped) {
   Embedding engine = engine_of(strategy_with(kLong, 2), 1);
   engine.build(1);

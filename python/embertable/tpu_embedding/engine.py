@@ -1,14 +1,14 @@
 """The embedding and its serving form, with the original's arguments."""
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from .. import (DirectEmbedding, Embedding, EngineStrategy, LookupToken, Optimizer, Replica, RestoreReport,
                 ServingEmbedding, TableConfig, configuration_text)
 from .config import check_tables, row_sources
-from .strategy import TPUStrategy, get_replica_context, get_strategy
+from .strategy import ReplicaContext, TPUStrategy, get_replica_context, get_strategy
 from .trees import leaves_of
 
 _log = logging.getLogger("embertable")
@@ -81,7 +81,8 @@ class TPUEmbedding(Embedding):
         >>> [a.shape for a in embedding.dequeue()]
         [(2, 4), (2, 4)]
         """
-        own = self._own_replica(feeds=True)
+        own = self._own_replica()
+        self._note(lambda context: context._fed.add(self))
         with self._building():
             if own is None:
                 super().enqueue(features, weights, training, name, device, mode_override=mode_override, timeout=timeout)
@@ -106,11 +107,11 @@ class TPUEmbedding(Embedding):
         if isinstance(out, str):
             out = None
         own = self._own_replica()
-        if own is None:
-            return super().dequeue(out, timeout=timeout)
-        if out is not None:
+        if own is not None and out is not None:
             raise ValueError("out must be None inside of a function that runs for one replica")
-        return own.dequeue(timeout=timeout)
+        activations = super().dequeue(out, timeout=timeout) if own is None else own.dequeue(timeout=timeout)
+        self._note(lambda context: context._owing.add(self))
+        return activations
 
     def apply_gradients(self, gradients: Any, name: Any = None, *, token: LookupToken | None = None) -> None:  # type: ignore[override]
         """Applies one gradient for each activation (None: zeros) of the oldest dequeued training batch, in the same
@@ -131,6 +132,8 @@ class TPUEmbedding(Embedding):
             raise ValueError("token must be None inside of a function that runs for one replica")
         else:
             own.apply_gradients(gradients)
+        if token is None:
+            self._note(lambda context: context._owing.discard(self))
 
     @property
     def embedding_tables(self) -> Any:
@@ -147,16 +150,20 @@ class TPUEmbedding(Embedding):
         finally:
             self._release()
 
-    def _own_replica(self, feeds: bool = False) -> Replica | None:
-        """The replica that this thread runs a function for, if it is one of this object's strategy. feeds: it enqueues."""
+    def _note(self, change: Callable[[ReplicaContext], None]) -> None:
+        """Tells the function's context, if this thread runs one for a replica of this object's strategy, what it has done."""
+        context = get_replica_context()
+        if context is not None and context.strategy is self.strategy:
+            change(context)
+
+    def _own_replica(self) -> Replica | None:
+        """The replica that this thread runs a function for, if it is one of several of this object's strategy."""
         context = get_replica_context()
         if context is None or context.strategy is not self.strategy or context.strategy.replicas == 1:
             return None
         replica = context.local_replica
         if replica not in self._replicas:
             self._replicas[replica] = self.replica(replica)
-        if feeds:
-            context._feeds(self)
         return self._replicas[replica]
 
     @contextmanager

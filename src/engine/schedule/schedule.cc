@@ -115,7 +115,8 @@ void Schedule::pass_on() {
 
 std::string Schedule::first_awaiting() const {
   return "the training batch" + labelled(awaiting_.front()->core.front()) +
-         " dequeued before still lacks its gradients; call apply_gradients first";
+         " dequeued before still lacks its gradients; call apply_gradients first, or "
+         "drop_dequeued_batches";
 }
 
 std::int64_t Schedule::lacking_gradients() const {
@@ -133,10 +134,12 @@ bool Schedule::awaits_refused() const {
   return !awaiting_.empty() && awaiting_.front()->refused;
 }
 
-void Schedule::drop_dequeued() {
+std::int64_t Schedule::drop_dequeued() {
   const std::lock_guard lock(mutex_);
+  const std::int64_t steps = std::ssize(awaiting_);
   free_.insert(free_.end(), awaiting_.begin(), awaiting_.end());
   awaiting_.clear();
+  return steps;
 }
 
 std::int64_t Schedule::drop_unmatched() {

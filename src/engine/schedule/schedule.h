@@ -94,8 +94,9 @@ class Schedule {
   /// gets none before it. Requires: the step lock is held.
   bool awaits_refused() const;
 
-  /// Drops the dequeued training batches that lack their gradients.
-  void drop_dequeued();
+  /// Drops the dequeued training batches that lack their gradients. Returns of how many steps.
+  /// Requires: the step lock is held.
+  std::int64_t drop_dequeued();
 
   /// Drops batches of steps that some core lacks. Returns how many. Throws StateError naming a core
   /// whose batch another thread is enqueueing.
