@@ -13,6 +13,7 @@
 
 #include "apps/convert/keys_file.h"
 #include "apps/convert/npy.h"
+#include "apps/convert/printable.h"
 #include "apps/convert/row_keys.h"
 #include "apps/convert/row_words.h"
 #include "apps/convert/saved_model.h"
@@ -159,8 +160,13 @@ class Exporter {
     if (found && !found->directory) files.remove(path);
   }
 
-  fs::path array_path(const std::string& name) const {
-    return options_.out / (escape_name(name) + ".npy");
+  fs::path array_path(const std::string& name) const { return path_of(name, ".npy"); }
+
+  fs::path path_of(const std::string& name, const char* ending) const {
+    if (name.find('\0') != std::string::npos)
+      throw ValueError(
+          fmt::format("table '{}' cannot have a file: its name has a NUL", printable(name)));
+    return options_.out / (escape_name(name) + ending);
   }
 
   /// Returns the attributes from the root to the tables.
@@ -227,7 +233,7 @@ class Exporter {
     const CallerState caller = reader_.caller_state();
     const std::map<std::string, IdMap> id_maps = checkpoint::read_id_maps(reader_);
     for (const checkpoint::SavedTable& table : chosen) {
-      const fs::path path = one ? options_.out : options_.out / (escape_name(table.name) + ending);
+      const fs::path path = one ? options_.out : path_of(table.name, ending);
       const SavedTableShape parts{table.name, table.vocabulary_size, table.dim,
                                   reader_.directory()};
       const RowKeys keys(parts, caller, id_maps);

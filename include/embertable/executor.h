@@ -54,8 +54,8 @@ class EMBERTABLE_API Executor {
   /// Calls body once for every index in [0, items), and returns when all are done. Requires: the
   /// body does not throw. Lower indices should start first. Callable from several threads at once,
   /// and from a body; each call numbers its workers by itself, so scratch by worker belongs to one
-  /// call. Allocates nothing. Throws StateError in a process forked from the one that made the
-  /// executor.
+  /// call. Allocates nothing. One with threads throws StateError in a process forked from the one
+  /// that made it.
   virtual void run(std::int64_t items, FunctionRef<void(const WorkItem&)> body) = 0;
 };
 

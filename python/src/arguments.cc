@@ -62,7 +62,7 @@ std::int64_t integer(nb::handle value, const char* what) {
   int overflow = 0;
   const long long result = PyLong_AsLongLongAndOverflow(index.ptr(), &overflow);
   if (overflow != 0) {
-    throw ValueError(std::string(what) + " must fit into 64 bits, got " + text(index));
+    throw ValueError(std::string(what) + " must fit into 64 bits with a sign, got " + text(index));
   }
   return result;
 }

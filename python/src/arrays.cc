@@ -20,13 +20,6 @@ namespace {
 
 constexpr int kBorrow = PyBUF_FORMAT | PyBUF_C_CONTIGUOUS;
 
-/// True for an array of numpy.ma in which something is masked: its buffer has numbers there too,
-/// which mean nothing. The type is told by its name, as numpy.ma may not be loaded.
-bool has_masked(nb::handle array) {
-  return std::strcmp(Py_TYPE(array.ptr())->tp_name, "MaskedArray") == 0 &&
-         nb::cast<bool>(numpy().attr("ma").attr("is_masked")(array));
-}
-
 std::int64_t elements(const Py_buffer& view) { return view.len / view.itemsize; }
 
 /// Returns the device that holds an array, by its DLPack type, or "" if the CPU can read its
@@ -302,6 +295,12 @@ nb::object new_array(const Shape& shape, const char* dtype) {
 
 nb::object numpy() { return nb::module_::import_("numpy"); }
 
+// The type is told by its name, as numpy.ma may not be loaded.
+bool has_masked(nb::handle array) {
+  return std::strcmp(Py_TYPE(array.ptr())->tp_name, "MaskedArray") == 0 &&
+         nb::cast<bool>(numpy().attr("ma").attr("is_masked")(array));
+}
+
 struct Buffer::Held {
   Py_buffer view;
   std::array<Py_ssize_t, Shape::kMaxRank> shape;  ///< shape of a tensor
@@ -414,8 +413,12 @@ WritableArray::WritableArray(nb::handle source, const std::string& what) {
   if (!buffer) check_host_memory(source, what);
   if (!buffer)
     throw ValueError(what + " must be a writable array in C order, got " + type_text(source));
-  if (buffer->number() != 'f')
-    throw TypeError(what + " must be float32, got " + dtype_text(numpy().attr("asarray")(source)));
+  if (buffer->number() != 'f') {
+    const std::string dtype = dtype_text(numpy().attr("asarray")(source));
+    if (dtype == "float32")
+      throw ValueError(what + " must be aligned, got float32 at an odd address");
+    throw TypeError(what + " must be float32, got " + dtype);
+  }
   buffer_ = std::move(*buffer);
 }
 

@@ -20,6 +20,10 @@ namespace nb = nanobind;
 /// Returns the module numpy, imported at the first use.
 nb::object numpy();
 
+/// True for an array of numpy.ma in which something is masked: its buffer has values there too,
+/// which mean nothing.
+bool has_masked(nb::handle array);
+
 /// The memory behind a Python object, which can be neither freed nor moved while this lives.
 /// Created and destroyed with the GIL, read without.
 class Buffer {

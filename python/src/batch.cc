@@ -416,16 +416,16 @@ void bind_weights(nb::module_& module, const char* name, const char* doc) {
 
 Batches read_batches(nb::handle features, nb::handle weights, const Structure& expected,
                      Features wanted) {
-  const auto by_features = by_replica(features);
-  auto by_weights = by_replica(weights);
-  const bool for_all = by_weights.size() == 1 && !is_per_replica(features);
-  if (weights.is_none() || for_all) by_weights.resize(by_features.size(), by_weights.front());
-  if (by_weights.size() != by_features.size() ||
-      (!weights.is_none() && is_per_replica(weights) && !is_per_replica(features) &&
-       by_features.size() == 1)) {
-    throw ValueError("weights must be a PerReplica of " + std::to_string(by_features.size()) +
-                     " trees if the features are one, got " +
-                     (is_per_replica(weights) ? std::to_string(by_weights.size()) : "one tree"));
+  auto by_features = by_replica(features), by_weights = by_replica(weights);
+  const bool are_whole = is_per_replica(features);  // of all of it: nothing is for all replicas
+  if (by_features.size() == 1 && !are_whole)
+    by_features.resize(by_weights.size(), by_features.front());
+  if (by_weights.size() == 1 && !(are_whole && !weights.is_none()))
+    by_weights.resize(by_features.size(), by_weights.front());
+  if (by_weights.size() != by_features.size()) {
+    throw ValueError("weights must be a PerReplica of as many parts as the features, " +
+                     std::to_string(by_features.size()) + ", got " +
+                     (by_weights.size() > 1 ? std::to_string(by_weights.size()) : "one tree"));
   }
   Batches read;
   for (std::size_t r = 0; r < by_features.size(); ++r)

@@ -54,7 +54,12 @@ struct Texts {
   std::vector<std::string_view> views;
 };
 
+void refuse_masked(nb::handle keys) {
+  if (has_masked(keys)) throw ValueError("keys must have no masked elements, got a masked array");
+}
+
 Texts texts_of(nb::handle keys) {
+  refuse_masked(keys);
   const bool is_array = nb::hasattr(keys, "tolist");
   Texts texts{is_array ? keys.attr("tolist")() : nb::object(nb::list(nb::borrow(keys))), {}, {}};
   if (!PyList_Check(texts.kept.ptr())) texts.kept = nb::list(nb::make_tuple(texts.kept));
@@ -68,6 +73,7 @@ nb::object array_of_keys(nb::handle keys) {
   if (is_text(keys) && !has_shape)
     throw TypeError("keys must be an array or list, got " + type_text(keys) +
                     ": row takes a single key");
+  refuse_masked(keys);
   const nb::object all = has_shape ? nb::borrow(keys) : nb::object(nb::list(nb::borrow(keys)));
   return nb::module_::import_("numpy").attr("asarray")(all, nb::arg("dtype") = "object");
 }

@@ -1,6 +1,8 @@
 // Binds the reports of an engine.
+#include <nanobind/stl/array.h>
 #include <nanobind/stl/vector.h>
 
+#include <array>
 #include <cstdio>
 
 #include "python/src/bindings.h"
@@ -113,21 +115,52 @@ void bind_statistics(nb::module_& module) {
 >>> activations = embedding.dequeue()
 >>> embedding.last_step.tables[0].entries
 2)");
+  bind_copies<StepStatistics>(
+      statistics,
+      [](const StepStatistics& self) {
+        return nb::make_tuple(self.tables, self.forward_workers, self.update_workers,
+                              self.forward_seconds, self.update_seconds);
+      },
+      [](const nb::tuple& state) {
+        return StepStatistics{.tables = nb::cast<std::vector<StepStatistics::Table>>(state[0]),
+                              .forward_workers = nb::cast<std::int32_t>(state[1]),
+                              .update_workers = nb::cast<std::int32_t>(state[2]),
+                              .forward_seconds = nb::cast<double>(state[3]),
+                              .update_seconds = nb::cast<double>(state[4])};
+      });
   statistics.def("__repr__", described)
       .def_ro("tables", &StepStatistics::tables)
       .def_ro("forward_workers", &StepStatistics::forward_workers)
       .def_ro("update_workers", &StepStatistics::update_workers)
       .def_ro("forward_seconds", &StepStatistics::forward_seconds)
       .def_ro("update_seconds", &StepStatistics::update_seconds);
-  nb::class_<StepStatistics::Table>(statistics, "Table", R"(The same of one table.
+  nb::class_<StepStatistics::Table> table(statistics, "Table", R"(The same of one table.
 
 >>> table = embertable.TableConfig(8, 4, name="films")
 >>> embedding = embertable.Embedding(embertable.FeatureConfig(table), embertable.SGD(0.1), embertable.EngineStrategy(threads=1))
 >>> embedding.enqueue(np.array([1, 1]))
 >>> embedding.apply_gradients(embedding.dequeue())
 >>> embedding.last_step.tables[0].unique_rows
-1)")
-      .def_ro("entries", &StepStatistics::Table::entries, "Ids looked up, all replicas.")
+1)");
+  using Counts = std::array<std::int64_t, 7>;
+  bind_copies<StepStatistics::Table>(
+      table,
+      [](const StepStatistics::Table& self) {
+        return nb::make_tuple(Counts{self.entries, self.unique_rows, self.rows_touched,
+                                     self.empty_rows, self.dropped_ids, self.truncated_entries,
+                                     self.buckets});
+      },
+      [](const nb::tuple& state) {
+        const auto counts = nb::cast<Counts>(state[0]);
+        return StepStatistics::Table{.entries = counts[0],
+                                     .unique_rows = counts[1],
+                                     .rows_touched = counts[2],
+                                     .empty_rows = counts[3],
+                                     .dropped_ids = counts[4],
+                                     .truncated_entries = counts[5],
+                                     .buckets = counts[6]};
+      });
+  table.def_ro("entries", &StepStatistics::Table::entries, "Ids looked up, all replicas.")
       .def_ro("unique_rows", &StepStatistics::Table::unique_rows,
               "Rows updated; 0 after an inference batch.")
       .def_ro("dropped_ids", &StepStatistics::Table::dropped_ids)

@@ -403,3 +403,21 @@ def test_gradients_of_bfloat16():
     embedding.dequeue()
     embedding.apply_gradients(np.array([[0.5, -3]], ml_dtypes.bfloat16))
     assert embedding.read_rows("t", [1]).tolist() == [[-0.5, 3]]
+
+
+def test_ids_for_all_replicas_may_have_weights_of_each():
+    table = et.TableConfig(10, 1, et.Initializer.constant(1), combiner="sum", name="t")
+    embedding = et.Embedding({"f": et.FeatureConfig(table)}, et.SGD(0.1), et.EngineStrategy(replicas_per_host=2, threads=1))
+    ids, weights = et.RaggedIds([1, 2], [0, 2]), [et.RaggedWeights([1.0, 1.0]), et.RaggedWeights([2.0, 2.0])]
+    for given in ({"f": et.PerReplica(weights)}, et.PerReplica([{"f": one} for one in weights])):
+        embedding.enqueue({"f": ids}, given, training=False)
+        assert [one["f"].item() for one in embedding.dequeue()] == [2, 4]
+    with pytest.raises(ValueError, match="weights must be a PerReplica of as many parts as the features, 2, got 3"):
+        embedding.enqueue({"f": et.PerReplica([ids, ids])}, {"f": et.PerReplica([*weights, weights[0]])})
+
+
+def test_memory_to_write_to_is_aligned():
+    embedding = et.Embedding({"f": et.FeatureConfig(et.TableConfig(10, 4, name="t"))}, et.SGD(0.1), et.EngineStrategy(threads=1))
+    embedding.enqueue({"f": [1, 2]})
+    with pytest.raises(ValueError, match="must be aligned, got float32 at an odd address"):
+        embedding.dequeue({"f": np.zeros(40, np.uint8)[1:33].view(np.float32).reshape(2, 4)})

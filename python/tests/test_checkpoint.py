@@ -3,6 +3,7 @@
 import collections
 import contextlib
 import os
+import resource
 import shutil
 import signal
 import sys
@@ -280,3 +281,19 @@ def test_rows_slots_and_the_step_may_be_assigned():
     assert second.step == 2**62
     with pytest.raises(RuntimeError):
         engine().assign_step(1)
+
+
+def test_a_checkpoint_of_many_files_needs_few_of_them_open(tmp_path):
+    features = {f"f{i}": et.FeatureConfig(et.TableConfig(4, 2, name=f"t{i}")) for i in range(300)}
+    embedding = et.Embedding(features, et.SGD(0.1), et.EngineStrategy(threads=2))
+    embedding.build({name: [1] for name in features})
+    embedding.save(tmp_path)
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (96, hard))
+    try:
+        embedding.restore(tmp_path)
+        assert et.digest_checkpoint(tmp_path) == embedding.digest()
+        et.ServingEmbedding.open(tmp_path, tables="map")
+        et.verify_checkpoint(tmp_path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))

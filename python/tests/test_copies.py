@@ -36,6 +36,18 @@ def test_reports_of_a_restore(tmp_path):
         assert report.id_maps["ids"] == wanted.id_maps["ids"] and report.id_maps["ids"].row("y") == 1
 
 
+def test_statistics_of_a_step():
+    wanted = engine(optimizer=et.SGD(0.1))
+    train(wanted, batch(), np.copy)
+    for step in each_copy(wanted.last_step):
+        for name in ("forward_workers", "update_workers", "forward_seconds", "update_seconds"):
+            assert getattr(step, name) == getattr(wanted.last_step, name), name
+        for mine, table in zip(step.tables, wanted.last_step.tables, strict=True):
+            for name in ("entries", "unique_rows", "dropped_ids", "truncated_entries"):
+                assert getattr(mine, name) == getattr(table, name), name
+            assert mine.entries > 0
+
+
 def test_states(tmp_path):
     saved(tmp_path)
     for state in each_copy(et.read_saved_state(tmp_path)):

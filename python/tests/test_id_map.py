@@ -68,3 +68,13 @@ def test_keys_that_are_no_utf8_go_in_as_they_come_out():
     assert known.rows(keys).tolist() == [0, 1, 2, 3] and known.row(b"a\xff") == 0
     with pytest.raises(ValueError, match=r"\\ud800"):
         known.row("\ud800")
+
+
+def test_masked_keys_are_refused():
+    builder = et.IdMapBuilder("string")
+    builder.add(["a", "b"])
+    keys = np.ma.array(["a", "b"], mask=[False, True])
+    for call in (builder.build(out_of_vocabulary_rows=1).rows, builder.add):
+        with pytest.raises(ValueError, match="masked"):
+            call(keys)
+    assert builder.num_keys == 2

@@ -1,7 +1,10 @@
 """Serving: the pure lookup, and tables of a checkpoint that are only looked up."""
 
 import gc
+import os
 import threading
+import traceback
+import warnings
 
 import numpy as np
 import pytest
@@ -171,3 +174,29 @@ def test_any_number_of_threads_look_up(saved):
     for thread in threads:
         thread.join()
     assert not wrong
+
+
+def test_a_forked_process_builds_restores_and_looks_up(tmp_path):
+    table = et.TableConfig(10, 2, et.Initializer.row_id(), name="t")
+    config = {"f": et.FeatureConfig(table)}
+    trained = et.Embedding(config, et.SGD(1), et.EngineStrategy(threads=1))
+    trained.build(1)
+    trained.save(tmp_path)
+    made = [et.ServingEmbedding(config), et.ServingEmbedding.open(tmp_path), et.ServingEmbedding.open(tmp_path, tables="map")]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of a fork with threads
+        child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            made[0].build()
+            for serving in made:
+                serving.restore(tmp_path)
+                assert serving({"f": np.array([3])})["f"].tolist() == [[3, 3]]
+                assert len(serving.embedding_tables()) == 1
+            status = 0
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            os._exit(status)
+    assert os.waitpid(child, 0)[1] == 0

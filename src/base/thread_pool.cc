@@ -55,13 +55,7 @@ void run_alone(std::int64_t items, const Body& body) noexcept {
 class InlineExecutor final : public Executor {
  public:
   std::int32_t workers() const noexcept override { return 1; }
-  void run(std::int64_t items, Body body) override {
-    home_.require_same_process("executor: run");
-    run_alone(items, body);
-  }
-
- private:
-  ForkGuard home_;
+  void run(std::int64_t items, Body body) override { run_alone(items, body); }
 };
 
 /// A region is open from the call of `run` until its caller finds no item left; then the caller

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -568,6 +569,13 @@ std::string read_file(const File& file, const fs::path& path, std::int64_t limit
     throw DataLoss(path.string() + ": cannot read: ended at byte " + std::to_string(read) + " of " +
                    std::to_string(bytes));
   return text;
+}
+
+std::size_t most_open_files() noexcept {
+  constexpr rlim_t kMost = 256;
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return kMost;
+  return static_cast<std::size_t>(std::min(limit.rlim_cur / 4, kMost));
 }
 
 }  // namespace embertable::checkpoint

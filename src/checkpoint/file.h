@@ -168,6 +168,10 @@ class FileSystem {
 /// The operating system's files.
 FileSystem& local_files();
 
+/// Returns how many files of a step may stay open: a quarter of what the process may open, at most
+/// 256.
+std::size_t most_open_files() noexcept;
+
 /// Creates a directory with its missing parents, and syncs each parent that changed. Another
 /// process may create the same ones meanwhile.
 void make_directories(FileSystem& files, const std::filesystem::path& path);

@@ -28,6 +28,7 @@ constexpr std::int64_t kStoredBytes = 64 << 10;
 std::vector<std::shared_ptr<const File>> open_files(Directory& opened, const Manifest& manifest,
                                                     const fs::path& directory) {
   std::vector<std::shared_ptr<const File>> files;
+  const std::size_t most = most_open_files();
   for (const FileRecord& record : manifest.files) {
     const fs::path path = directory / record.name;
     std::shared_ptr<const File> file = opened.open_file(record.name);
@@ -36,7 +37,7 @@ std::vector<std::shared_ptr<const File>> open_files(Directory& opened, const Man
     if (const std::int64_t bytes = file->size(); bytes != record.bytes)
       throw DataLoss(path.string() + ": cannot read: has " + std::to_string(bytes) +
                      " bytes, the manifest says " + std::to_string(record.bytes));
-    files.push_back(files.size() < OpenStep::kMaxOpenFiles ? std::move(file) : nullptr);
+    files.push_back(files.size() < most ? std::move(file) : nullptr);
   }
   return files;
 }

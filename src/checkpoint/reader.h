@@ -23,14 +23,11 @@ class VariableReader;
 /// A step with its files, opened before anything else is read of them: whoever removes the step
 /// takes their names away and not their contents.
 struct OpenStep {
-  /// Maximum number of files that are kept open; what a step has beyond them is opened when it is
-  /// read. A process may open some 1,000 files by default.
-  static constexpr std::size_t kMaxOpenFiles = 256;
-
   std::filesystem::path directory;
   std::shared_ptr<Directory> opened;
   Manifest manifest;
-  std::vector<std::shared_ptr<const File>> files;  ///< by manifest.files; null: not kept open
+  /// By manifest.files. Null: beyond most_open_files, so that it is opened when it is read.
+  std::vector<std::shared_ptr<const File>> files;
 };
 
 /// One saved step, opened for reading. Its manifest is checked at once, its data when they are

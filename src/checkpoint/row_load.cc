@@ -316,9 +316,10 @@ std::vector<RowLoad::Task> RowLoad::tasks_for(std::int64_t lanes) const {
 void RowLoad::run(Executor& executor, bool deliver) {
   if (blocks_.empty()) return;
   std::int64_t buffer_bytes = kReadBytes;
+  const std::size_t kept_open = most_open_files();  // between `check` and `load`
   for (std::size_t i = 0; i < parts_.size(); ++i) {
     parts_[i]->left = parts_[i]->blocks;
-    parts_[i]->stays_open = !deliver && i < kMostKeptOpen;
+    parts_[i]->stays_open = !deliver && i < kept_open;
     buffer_bytes = std::max(buffer_bytes, parts_[i]->record_bytes);
   }
   const std::int64_t lanes = std::min<std::int64_t>(kMostLanes, executor.workers());

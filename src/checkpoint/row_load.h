@@ -32,9 +32,6 @@ class RowLoad {
   /// Maximum number of workers: each holds a block while it opens a file.
   static constexpr std::int64_t kMostLanes = 32;
 
-  /// Maximum number of files that stay open between `check` and `load`.
-  static constexpr std::size_t kMostKeptOpen = 256;
-
   RowLoad(const Reader& reader, const std::vector<RowTarget>& targets);
   ~RowLoad();
   RowLoad(const RowLoad&) = delete;
