@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ._core import DataError, Embedding, LookupToken, PerReplica, RaggedIds, RaggedWeights, _look_up_bags
+from ._core import DataError, Embedding, GivenUp, LookupToken, PerReplica, RaggedIds, RaggedWeights, _look_up_bags
 
 __all__ = ["AbandonedStepWarning", "BAGS", "BAGS_OR_SINGLES", "BAGS_WITH_LAST_OFFSET", "Ids", "SINGLES", "Step", "Steps", "concatenate",
            "cut", "splits_of_lengths", "splits_of_offsets"]
@@ -201,7 +201,7 @@ class Steps:
             else:
                 outputs = self.outputs if self._replicas == 1 else "numpy"
                 found, token = self.engine.look_up(features, weights, record, outputs=outputs)
-        except (TypeError, ValueError) as error:
+        except (GivenUp, TypeError, ValueError) as error:
             raise self._named(error) from None
         self.seconds += time.perf_counter() - begin
         if out is not None:
@@ -227,7 +227,7 @@ class Steps:
         begin = time.perf_counter()
         try:
             found = _look_up_bags(self.engine, values, form, record)
-        except (TypeError, ValueError) as error:
+        except (GivenUp, TypeError, ValueError) as error:
             raise self._named(error) from None
         if found is None:
             return None
@@ -339,13 +339,16 @@ class Steps:
             frame, level = frame.f_back, level + 1
         return level
 
-    def _named(self, error: TypeError | ValueError) -> Exception:
-        """An error of the engine, whose features have numbers, with the feature's name."""
-        found = re.match(r"feature '(\d*)'", str(error))
+    def _named(self, error: GivenUp | TypeError | ValueError) -> Exception:
+        """An error of the engine, whose features have numbers, with the feature's name. That of another host has it too, since
+        its modules are the same."""
+        text = error.reason if isinstance(error, GivenUp) else str(error)
+        found = re.match(r"feature '(\d*)'", text)
         number = int(found[1] or 0) if found else len(self._features)
         if found is None or number >= len(self._features):
             return error
-        return type(error)(f"feature '{self._features[number]}'{str(error)[found.end():]}")
+        text = f"feature '{self._features[number]}'{text[found.end():]}"
+        return GivenUp(error.host, text) if isinstance(error, GivenUp) else type(error)(text)
 
     def _arguments(self, batch: list[Ids]) -> tuple[Any, Any]:
         if self._replicas > 1:
@@ -379,7 +382,7 @@ class Steps:
         begin = time.perf_counter()
         try:
             self.engine.apply_gradients(self._by_replica(gradients), step._token)
-        except (TypeError, ValueError) as error:
+        except (GivenUp, TypeError, ValueError) as error:
             raise self._named(error) from None
         self.seconds += time.perf_counter() - begin
         step._state, step._token = _CLOSED, None
@@ -408,7 +411,7 @@ class Steps:
             features, weights = self._arguments(batch)
             _, token = self.engine.look_up(features, weights, True)
             self.engine.apply_gradients(self._by_replica(gradients), token)
-        except (TypeError, ValueError) as error:
+        except (GivenUp, TypeError, ValueError) as error:
             raise self._named(error) from None
         self.seconds += time.perf_counter() - begin
 

@@ -123,9 +123,11 @@ nb::object required(const nb::object& array, const char* dtype) {
 
 void check_fits(const nb::object& array, const std::string& what) {
   if (empty(array)) return;
-  const nb::object greatest = array.attr("max")();
+  const nb::object place = array.attr("argmax")();
+  const nb::object greatest = array.attr("flat")[place];
   if (PyObject_RichCompareBool(greatest.ptr(), nb::int_(INT64_MAX).ptr(), Py_GT) == 1)
-    throw ValueError(what + " must fit into 64 bits with a sign, got " + text(greatest));
+    throw ValueError(what + " must fit into 64 bits with a sign, got " + text(greatest) +
+                     " as element " + text(place));
 }
 
 nb::object converted_integers(nb::handle source, const std::string& what) {

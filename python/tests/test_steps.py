@@ -305,3 +305,15 @@ def test_torch_is_not_imported():
     import sys
     code = "import embertable, embertable.steps, sys; print('torch' in sys.modules, hasattr(embertable, 'no_such_name'))"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.split() == ["False", "False"]
+
+
+def test_an_error_of_another_host_names_the_feature():
+    class Engine:
+        def look_up(self, *arguments, **options):
+            raise et.GivenUp(1, "feature '', replica 0, sample 0, position 1: id must be in 0..9, got 99")
+
+    steps = make(features=["films"])
+    steps.engine = Engine()
+    with pytest.raises(et.GivenUp) as caught:
+        steps.look_up([ids([1])], True)
+    assert (caught.value.host, caught.value.reason) == (1, "feature 'films', replica 0, sample 0, position 1: id must be in 0..9, got 99")
