@@ -70,6 +70,13 @@ void ResultFile::fail() const {
                             std::strerror(errno)));
 }
 
+LateName::LateName(std::filesystem::path path)
+    : path_(std::move(path)), temporary_(checkpoint::temporary_path(path_)) {}
+
+LateName::~LateName() { checkpoint::try_remove(checkpoint::local_files(), temporary_); }
+
+void LateName::commit() { checkpoint::local_files().rename(temporary_, path_); }
+
 void write_result(const std::string& path, std::string_view text) {
   ResultFile file(path);
   file.write(text);

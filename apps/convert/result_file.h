@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdio>
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -35,6 +36,27 @@ class ResultFile {
   std::string path_;
   std::optional<checkpoint::NewFile> new_file_;
   std::FILE* stream_ = nullptr;  ///< null: new_file_ is written
+};
+
+/// The name of a file that another library writes: it has a temporary one until `commit`. All calls
+/// throw IoError naming a path.
+class LateName {
+ public:
+  explicit LateName(std::filesystem::path path);
+
+  /// Removes the file unless it has its name.
+  ~LateName();
+  LateName(const LateName&) = delete;
+  LateName& operator=(const LateName&) = delete;
+
+  const std::filesystem::path& path() const noexcept { return path_; }
+  const std::filesystem::path& temporary() const noexcept { return temporary_; }
+
+  /// Gives the file, which is complete and closed, its name, in the place of another file's.
+  void commit();
+
+ private:
+  std::filesystem::path path_, temporary_;
 };
 
 /// Writes a whole ResultFile.

@@ -417,7 +417,7 @@ void bind_weights(nb::module_& module, const char* name, const char* doc) {
 Batches read_batches(nb::handle features, nb::handle weights, const Structure& expected,
                      Features wanted) {
   auto by_features = by_replica(features), by_weights = by_replica(weights);
-  const bool are_whole = is_per_replica(features);  // of all of it: nothing is for all replicas
+  const bool are_whole = is_per_replica(features);  // so that nothing of it is for all replicas
   if (by_features.size() == 1 && !are_whole)
     by_features.resize(by_weights.size(), by_features.front());
   if (by_weights.size() == 1 && !(are_whole && !weights.is_none()))

@@ -18,7 +18,6 @@
 #include "base/float_environment.h"
 #include "base/math.h"
 #include "base/random.h"
-#include "checkpoint/new_file.h"
 #include "embertable/errors.h"
 
 namespace embertable::jobs {
@@ -27,18 +26,12 @@ namespace {
 constexpr std::size_t kFlushBytes = 1 << 18;
 
 /// A text file that is written once, compressed or not.
-/// A text that gets its name once it is complete.
 class TextFile {
  public:
   TextFile(const std::filesystem::path& path, bool compressed)
-      : path_(path),
-        temporary_(checkpoint::temporary_path(path)),
-        file_(gzopen(temporary_.c_str(), compressed ? "wb6" : "wbT")) {
+      : name_(path), file_(gzopen(name_.temporary().c_str(), compressed ? "wb6" : "wbT")) {
     if (!file_) fail();
   }
-  ~TextFile() { checkpoint::try_remove(checkpoint::local_files(), temporary_); }
-  TextFile(const TextFile&) = delete;
-  TextFile& operator=(const TextFile&) = delete;
 
   void add(std::string_view text) {
     text_ += text;
@@ -48,7 +41,7 @@ class TextFile {
   void close() {
     flush();
     if (gzclose(file_.release()) != Z_OK) fail();
-    checkpoint::local_files().rename(temporary_, path_);
+    name_.commit();
   }
 
  private:
@@ -63,10 +56,11 @@ class TextFile {
   }
 
   [[noreturn]] void fail() const {
-    throw IoError(fmt::format("'{}': cannot write: {}", path_.string(), std::strerror(errno)));
+    throw IoError(
+        fmt::format("'{}': cannot write: {}", name_.path().string(), std::strerror(errno)));
   }
 
-  std::filesystem::path path_, temporary_;
+  LateName name_;
   std::unique_ptr<std::remove_pointer_t<gzFile>, Close> file_;
   std::string text_;
 };
