@@ -230,7 +230,7 @@ TEST(Restore, IsRefusedWhileGradientsAreOutstanding) {
   const Activations activations = engine.dequeue();
   EXPECT_EQ(refusal<StateError>([&] { engine.restore(saved.run()); }),
             "restore: the training batch 'monday' dequeued before still lacks its gradients; call "
-            "apply_gradients first");
+            "apply_gradients first, or drop_dequeued_batches");
   engine.apply_gradients(Gradients(activations, filled(0)).all());
   engine.restore(saved.run());
   EXPECT_EQ(engine.digest(), saved.engine.digest());
