@@ -315,9 +315,10 @@ TEST(RecordsSpec, SaysWhichRuleIsBroken) {
             "job.toml:8: split.by must be at most two ids or columns, got [ 1, 2, 3 ]");
   EXPECT_EQ(refused("column = 1", "[split]\ntest_file = \"t\"\nvalidation = 0.25"),
             "job.toml:9: split.validation must be 0, 0.1, 0.2, ... or 0.9, got 0.25");
-  EXPECT_EQ(refused("column = 1", "[split]\nvalidation = 0.2"),
-            "job.toml:8: split.validation must be left out where hashes deal the records, a tenth of "
-            "which is the validation part");
+  EXPECT_EQ(
+      refused("column = 1", "[split]\nvalidation = 0.2"),
+      "job.toml:8: split.validation must be left out where hashes deal the records, a tenth of "
+      "which is the validation part");
   EXPECT_EQ(refused("column = 1", "", "positive = [\"a\"]\nnegative = [\"a\"]"),
             "job.toml:5: data.negative must not name what is positive, got \"a\"");
 }
