@@ -385,6 +385,7 @@ data = { file = "ratings.csv", label = "rating", range = [1, 5] }
                             (("--grid", "split.train_on_validation=true,false"), "a sweep sets split.train_on_validation itself"),
                             (("--grid", "split={train_on_validation=true},{}"), "a sweep sets split.train_on_validation itself"),
                             (("--grid", "model.dim=16,32", "--set", "model.dim=8"), "--set model.dim=8: --grid tries values of model.dim"),
+                            (("--grid", "model.dim=16,32", "--set", "model={kind=\"mf\"}"), "--grid tries values of model.dim"),
                             (("--grid", "model.dims=16,32"), "--set model.dims=16: model has no key 'dims'"),
                             (("--grid", "optimizer.learning_rate=1e30"), "no run of the sweep has a measure: the run diverges")]:
             self.assertIn(said, self.sweep(path, "--out", out, "--overwrite", *words, code=1))

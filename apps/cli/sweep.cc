@@ -32,8 +32,9 @@ void sweep_with(const SweepArguments& arguments, Report& report, Invocation& inv
   std::vector<jobs::SweptKey> keys;
   for (const std::string& text : arguments.grid) keys.push_back(jobs::SweptKey::parse(text));
   for (const std::string& change : arguments.changes) {
+    const std::string key = change.substr(0, change.find('='));
     for (const jobs::SweptKey& swept : keys) {
-      if (change.substr(0, change.find('=')) == swept.key)
+      if ((key + ".").starts_with(swept.key + ".") || (swept.key + ".").starts_with(key + "."))
         throw ValueError(fmt::format("--set {}: --grid tries values of {}", change, swept.key));
     }
   }

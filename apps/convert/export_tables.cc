@@ -116,6 +116,7 @@ class Exporter {
   }
 
   void write_arrays() const {
+    check_names();
     checkpoint::make_directories(checkpoint::local_files(), options_.out);
     const CallerState caller = reader_.caller_state();
     const std::map<std::string, IdMap> id_maps = checkpoint::read_id_maps(reader_);
@@ -160,13 +161,17 @@ class Exporter {
     if (found && !found->directory) files.remove(path);
   }
 
-  fs::path array_path(const std::string& name) const { return path_of(name, ".npy"); }
+  fs::path array_path(const std::string& name) const {
+    return options_.out / (escape_name(name) + ".npy");
+  }
 
-  fs::path path_of(const std::string& name, const char* ending) const {
-    if (name.find('\0') != std::string::npos)
-      throw ValueError(
-          fmt::format("table '{}' cannot have a file: its name has a NUL", printable(name)));
-    return options_.out / (escape_name(name) + ending);
+  /// Throws ValueError for a table that no file can be named after.
+  void check_names() const {
+    for (const checkpoint::SavedTable& table : tables()) {
+      if (table.name.find('\0') != std::string::npos)
+        throw ValueError(fmt::format("table '{}' cannot have a file: its name has a NUL",
+                                     printable(table.name)));
+    }
   }
 
   /// Returns the attributes from the root to the tables.
@@ -229,11 +234,12 @@ class Exporter {
     const std::vector<checkpoint::SavedTable> chosen = tables();
     const char* ending = options_.binary ? ".bin" : ".txt";
     const bool one = chosen.size() == 1 && !fs::is_directory(options_.out);
+    if (!one) check_names();
     if (!one) checkpoint::make_directories(checkpoint::local_files(), options_.out);
     const CallerState caller = reader_.caller_state();
     const std::map<std::string, IdMap> id_maps = checkpoint::read_id_maps(reader_);
     for (const checkpoint::SavedTable& table : chosen) {
-      const fs::path path = one ? options_.out : path_of(table.name, ending);
+      const fs::path path = one ? options_.out : options_.out / (escape_name(table.name) + ending);
       const SavedTableShape parts{table.name, table.vocabulary_size, table.dim,
                                   reader_.directory()};
       const RowKeys keys(parts, caller, id_maps);

@@ -71,7 +71,10 @@ void ResultFile::fail() const {
 }
 
 LateName::LateName(std::filesystem::path path)
-    : path_(std::move(path)), temporary_(checkpoint::temporary_path(path_)) {}
+    : path_(std::move(path)), temporary_(checkpoint::temporary_path(path_)) {
+  if (is_special(path_.string()))
+    throw IoError(fmt::format("'{}': cannot write: it is no regular file", path_.string()));
+}
 
 LateName::~LateName() { checkpoint::try_remove(checkpoint::local_files(), temporary_); }
 

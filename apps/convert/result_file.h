@@ -38,10 +38,10 @@ class ResultFile {
   std::FILE* stream_ = nullptr;  ///< null: new_file_ is written
 };
 
-/// The name of a file that another library writes: it has a temporary one until `commit`. All calls
-/// throw IoError naming a path.
+/// Names of a file that another library writes: a temporary one until `commit`, then its own.
 class LateName {
  public:
+  /// Throws IoError if something of that name is there and is no regular file.
   explicit LateName(std::filesystem::path path);
 
   /// Removes the file unless it has its name.
@@ -52,7 +52,8 @@ class LateName {
   const std::filesystem::path& path() const noexcept { return path_; }
   const std::filesystem::path& temporary() const noexcept { return temporary_; }
 
-  /// Gives the file, which is complete and closed, its name, in the place of another file's.
+  /// Gives the file, which is complete and closed, its name, in the place of another file. Throws
+  /// IoError.
   void commit();
 
  private:

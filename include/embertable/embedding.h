@@ -494,9 +494,15 @@ class EMBERTABLE_API Embedding {
 
   /// Drops the training batches that were dequeued and lack their gradients, as an error of the
   /// model leaves them behind: no row changes, and they are no steps. Those that wait in the queue
-  /// stay. Returns how many steps. Other processes are not told: all must call it after the same
-  /// dequeue. Throws StateError if plain or not built.
+  /// stay. Returns how many steps. Waits for a step that another thread runs. Other processes are
+  /// not told: like a call that all make together, all must make it after the same dequeue. Throws
+  /// StateError if plain, not built or failed, in a forked process, and in a function that a step
+  /// calls.
   std::int64_t drop_dequeued_batches();
+
+  /// Returns how many training batches were dequeued and lack their gradients: at most one, or two
+  /// with pipelining. Throws StateError in a forked process.
+  std::int64_t awaiting_gradients() const;
 
   /// Returns a copy of the sums of the last step's gradients, row by row, over all replicas and
   /// hosts, for a table whose rule is "none". A process that is one of several hosts gets those of

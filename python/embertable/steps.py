@@ -30,7 +30,6 @@ __all__ = ["AbandonedStepWarning", "BAGS", "BAGS_OR_SINGLES", "BAGS_WITH_LAST_OF
 # What arrays of a batch may be, see `Steps.look_up_bags`.
 BAGS_OR_SINGLES, BAGS, BAGS_WITH_LAST_OFFSET, SINGLES = range(4)
 
-_MOST_NAMED = 4  # abandoned steps in one warning
 _OPEN, _GIVEN, _DROPPED, _CLOSED = "open", "given", "dropped", "closed"
 _HERE = os.path.dirname(__file__) + os.sep
 _process = os.getpid()  # asking each time costs a call of the system
@@ -127,15 +126,13 @@ class Step:
         self._state = _OPEN
 
     def __str__(self) -> str:
-        return f"lookup {self.number}{self._place()}"
-
-    def _place(self) -> str:
-        return (f" at {self.where}" if self.where else "") + f" ({self.samples} samples)"
+        at = f" at {self.where}" if self.where else ""
+        return f"lookup {self.number}{at} ({self.samples} samples)"
 
     def __del__(self) -> None:
         steps = getattr(self, "_steps", None)
         if steps is not None and self._state == _OPEN and not self._again:
-            steps._abandoned.append(self._place())
+            steps._abandoned.append(self.where)
 
     def require_open(self) -> None:
         """Raises if gradients came before and are applied."""
@@ -317,13 +314,10 @@ class Steps:
         with self._lock:
             places, self._abandoned[:] = list(self._abandoned), []
             self.abandoned += len(places)
-        if not places:
-            return
-        # No number of a lookup: Python shows the same text once.
-        places = list(dict.fromkeys(places))
-        shown = ",".join(places[:_MOST_NAMED]) + (f" and {len(places) - _MOST_NAMED} more" if len(places) > _MOST_NAMED else "")
-        warnings.warn(f"{self.name}: no backward came for lookups{shown}; rows were not updated. Look up under eval() or no_grad "
-                      "where nothing trains", AbandonedStepWarning, stacklevel=self._level())
+        for place in dict.fromkeys(places):  # a text for each: Python shows the same one once
+            at = f" at {place}" if place else ""
+            warnings.warn(f"{self.name}: no backward came for a lookup{at}; its rows were not updated. Look up under eval() or no_grad "
+                          "where nothing trains", AbandonedStepWarning, stacklevel=self._level())
 
     def where(self) -> str:
         """File and line of the caller that looks up, for messages."""

@@ -418,7 +418,8 @@ WritableArray::WritableArray(nb::handle source, const std::string& what) {
   if (buffer->number() != 'f') {
     const std::string dtype = dtype_text(numpy().attr("asarray")(source));
     if (dtype == "float32")
-      throw ValueError(what + " must be aligned, got float32 at an odd address");
+      throw ValueError(what +
+                       " must be aligned, got float32 at an address that is no multiple of 4");
     throw TypeError(what + " must be float32, got " + dtype);
   }
   buffer_ = std::move(*buffer);

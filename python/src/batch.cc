@@ -417,7 +417,7 @@ void bind_weights(nb::module_& module, const char* name, const char* doc) {
 Batches read_batches(nb::handle features, nb::handle weights, const Structure& expected,
                      Features wanted) {
   auto by_features = by_replica(features), by_weights = by_replica(weights);
-  const bool are_whole = is_per_replica(features);  // so that nothing of it is for all replicas
+  const bool are_whole = is_per_replica(features);  // no part of them is for all replicas
   if (by_features.size() == 1 && !are_whole)
     by_features.resize(by_weights.size(), by_features.front());
   if (by_weights.size() == 1 && !(are_whole && !weights.is_none()))
@@ -425,7 +425,9 @@ Batches read_batches(nb::handle features, nb::handle weights, const Structure& e
   if (by_weights.size() != by_features.size()) {
     throw ValueError("weights must be a PerReplica of as many parts as the features, " +
                      std::to_string(by_features.size()) + ", got " +
-                     (by_weights.size() > 1 ? std::to_string(by_weights.size()) : "one tree"));
+                     (by_weights.size() > 1 || is_per_replica(weights)
+                          ? std::to_string(by_weights.size())
+                          : "one tree"));
   }
   Batches read;
   for (std::size_t r = 0; r < by_features.size(); ++r)

@@ -359,8 +359,9 @@ are not told. Raises RuntimeError if the engine is plain, and while another thre
         return self.run([](Embedding& embedding) { return embedding.drop_dequeued_batches(); });
       },
       R"(Drops the training batches that were dequeued and lack their gradients, as an error of the model leaves them
-behind: no row changes, and they are no steps. Those that wait in the queue stay. Gives how many steps. Other
-processes are not told: all must call it after the same dequeue. Raises RuntimeError if plain or not built.
+behind: no row changes, and they are no steps. Those that wait in the queue stay. Gives how many steps. Waits for a step
+that another thread runs. Other processes are not told: all must call it after the same dequeue. Raises RuntimeError if
+plain, not built or failed, in a forked process, and in a function that a step calls.
 
 >>> table = embertable.TableConfig(8, 4, name="films")
 >>> embedding = embertable.Embedding(embertable.FeatureConfig(table), embertable.SGD(0.1), embertable.EngineStrategy(threads=1))
@@ -370,6 +371,13 @@ processes are not told: all must call it after the same dequeue. Raises RuntimeE
 1
 >>> embedding.step
 0)");
+  type.def_prop_ro(
+      "awaiting_gradients",
+      [](Engine& self) {
+        return self.ask([](const Embedding& embedding) { return embedding.awaiting_gradients(); });
+      },
+      "How many training batches were dequeued and lack their gradients: at most one, or two with "
+      "pipelining.");
   type.def(
       "abandon_step",
       [](Engine& self, nb::handle reason) {

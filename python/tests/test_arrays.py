@@ -419,5 +419,5 @@ def test_ids_for_all_replicas_may_have_weights_of_each():
 def test_memory_to_write_to_is_aligned():
     embedding = et.Embedding({"f": et.FeatureConfig(et.TableConfig(10, 4, name="t"))}, et.SGD(0.1), et.EngineStrategy(threads=1))
     embedding.enqueue({"f": [1, 2]})
-    with pytest.raises(ValueError, match="must be aligned, got float32 at an odd address"):
+    with pytest.raises(ValueError, match="must be aligned, got float32 at an address that is no multiple of 4"):
         embedding.dequeue({"f": np.zeros(40, np.uint8)[1:33].view(np.float32).reshape(2, 4)})

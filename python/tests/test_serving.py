@@ -2,6 +2,7 @@
 
 import gc
 import os
+import signal
 import threading
 import traceback
 import warnings
@@ -188,6 +189,7 @@ def test_a_forked_process_builds_restores_and_looks_up(tmp_path):
         child = os.fork()
     if child == 0:
         status = 1
+        signal.alarm(60)  # where a lock is held, the child ends
         try:
             made[0].build()
             for serving in made:

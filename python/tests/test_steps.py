@@ -1,7 +1,6 @@
 """What modules of frameworks share: gradients find their lookups, wait, are dropped; NumPy alone plays the framework."""
 
 import gc
-import re
 import os
 import warnings
 
@@ -73,7 +72,7 @@ def test_a_step_that_nobody_holds_is_abandoned_and_named_at_the_next():
     _, step = steps.look_up([ids([1], [2])], True, "train.py:3")
     del step
     gc.collect()
-    with pytest.warns(AbandonedStepWarning, match=r"Table: no backward came for lookups at train.py:3 \(2 samples\);"):
+    with pytest.warns(AbandonedStepWarning, match=r"Table: no backward came for a lookup at train.py:3;"):
         _, step = steps.look_up([ids([3])], True)
     assert steps.abandoned == 1
     steps.give(step, [gradient(1)])
@@ -92,17 +91,16 @@ def test_a_step_that_got_gradients_is_not_abandoned():
     assert steps.abandoned == 0
 
 
-def test_many_abandoned_steps_are_one_warning():
+def test_abandoned_steps_are_one_warning_for_each_place():
     steps = make()
-    for lines in (range(6), range(6)):
-        held = [steps.look_up([ids([1])], True, f"train.py:{line}")[1] for line in lines for _ in range(2)]
-        del held
-        gc.collect()
-        with pytest.warns(AbandonedStepWarning) as caught:
-            steps.look_up([ids([1])], False)
-        assert len(caught) == 1
-    assert steps.abandoned == 24
-    assert re.match(r"Table: no backward came for lookups( at train.py:\d \(1 samples\),?){4} and 2 more; rows", str(caught[0].message))
+    held = [steps.look_up([ids([1])], True, f"train.py:{line}")[1] for line in range(6) for _ in range(2)]
+    del held
+    gc.collect()
+    with pytest.warns(AbandonedStepWarning) as caught:
+        steps.look_up([ids([1])], False)
+    assert steps.abandoned == 12
+    assert sorted(str(one.message).split(";")[0] for one in caught) == [
+        f"Table: no backward came for a lookup at train.py:{line}" for line in range(6)]
 
 
 def test_a_loop_that_abandons_its_steps_is_named_once():
@@ -110,8 +108,8 @@ def test_a_loop_that_abandons_its_steps_is_named_once():
     steps = make()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("default")
-        for _ in range(20):
-            steps.look_up([ids([1])], True, "train.py:3")
+        for i in range(20):
+            steps.look_up([ids(*[[1]] * (1 + i % 3))], True, "train.py:3")
             gc.collect()
     assert len(caught) == 1 and steps.abandoned == 19
 

@@ -197,7 +197,7 @@ TEST(Executor, BodiesRoundToNearestWhateverTheCallerDoes) {
 
 enum ChildFinds : int { kItemsRun, kItMayNotRun, kItemsMissed };
 
-/// What a forked child finds. It can drop the executor.
+/// What a forked child finds, which drops the executor.
 ChildFinds found_in_child(std::shared_ptr<Executor> executor) {
   ChildFinds found = kItMayNotRun;
   try {
@@ -209,11 +209,11 @@ ChildFinds found_in_child(std::shared_ptr<Executor> executor) {
 }
 
 TEST(Executor, APoolOfThreadsRefusesToRunInAForkedChild) {
-  const std::vector<std::shared_ptr<Executor>> all = executors();
+  std::vector<std::shared_ptr<Executor>> all = executors();
   for (std::size_t i = 0; i < all.size(); ++i) {
     runs_of(*all[i], 10);
     const pid_t child = fork();
-    if (child == 0) _exit(found_in_child(all[i]));
+    if (child == 0) _exit(found_in_child(std::move(all[i])));
     int status = -1;
     waitpid(child, &status, 0);
     EXPECT_TRUE(WIFEXITED(status));

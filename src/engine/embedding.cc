@@ -194,6 +194,11 @@ std::int64_t Embedding::drop_dequeued_batches() {
   return engine_->schedule.drop_dequeued();
 }
 
+std::int64_t Embedding::awaiting_gradients() const {
+  engine_->setup.require_same_process("awaiting_gradients");
+  return engine_->schedule.lacking_gradients();
+}
+
 LookupToken::LookupToken(LookupToken&& other) noexcept
     : engine_(std::exchange(other.engine_, nullptr)), step_(std::exchange(other.step_, nullptr)) {}
 

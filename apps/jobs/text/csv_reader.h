@@ -29,7 +29,7 @@ struct CsvFormat {
 /// out; reading goes on with the next line, after quotes with the one after the opening one.
 class CsvReader {
  public:
-  /// Maximum length of a record, in bytes.
+  /// Maximum length of a record, in bytes, a CR at its end included.
   static constexpr std::int64_t kMaxRecord = 16 << 20;
 
   /// `columns` are names from the header or, as "1", "2", ..., numbers of columns; without a header

@@ -27,7 +27,7 @@ from .._interrupts import Interrupts
 from . import ranks
 from .arguments import objects_of, path_of, require_kind, require_methods, whole_number
 from .modules import TableModule
-from .state import EXTRA, TableState, number_for, numbers_in
+from .state import EXTRA, TableState, number_for, numbered, numbers_in
 
 __all__ = ["Loaded", "load", "save"]
 
@@ -84,16 +84,13 @@ def save(module: torch.nn.Module, engine: TableModule | Sequence[TableModule] | 
     try:
         for other, name in zip(others, state["others"]):
             other.engine.save(run / _OTHERS / name)
-        first.engine.assign_step(step)  # names the folder
-        committed = first.engine.save(run, CallerState(blobs={_BLOB: written}))
+        with numbered(first.engine, step):
+            committed = first.engine.save(run, CallerState(blobs={_BLOB: written}))
     except BaseException:
-        with contextlib.suppress(Exception):  # the error of the save says more
-            first.engine.assign_step(trained)
         if ranks.is_first() and step not in numbers_in(run):
             for name in state["others"]:
                 shutil.rmtree(run / _OTHERS / name, ignore_errors=True)
         raise
-    first.engine.assign_step(trained)
     ranks.first_of(lambda: _remove_older(run, keep, step, state["others"]))
     return os.fspath(committed)
 

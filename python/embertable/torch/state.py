@@ -14,12 +14,11 @@ import torch
 from .._core import Embedding as Engine
 from .._core import CheckpointRun, TableConfig, find_checkpoint
 from ..steps import Steps
-from . import ranks
 from .arguments import path_of
 from .optimizer import TableOptimizer
 from .rows import Rows, float32_of, rows_of
 
-__all__ = ["EXTRA", "MOST_STEP", "TableState", "number_for", "numbers_in"]
+__all__ = ["EXTRA", "MOST_STEP", "TableState", "number_for", "numbered", "numbers_in"]
 
 EXTRA = "_extra_state"
 MOST_STEP = 1 << 62  # of Embedding.assign_step
@@ -46,6 +45,20 @@ def numbers_in(run: str | os.PathLike[str]) -> list[int]:
         return []
     with CheckpointRun(run) as opened:
         return list(opened.steps())
+
+
+@contextlib.contextmanager
+def numbered(engine: Engine, number: int) -> Iterator[None]:
+    """Within, the engine's step is this one, which names the folder of a save."""
+    step = engine.step
+    engine.assign_step(number)
+    try:
+        yield
+    except BaseException:
+        with contextlib.suppress(Exception):  # the error of the save says more
+            engine.assign_step(step)
+        raise
+    engine.assign_step(step)
 
 
 def number_for(step: int, run: str | os.PathLike[str]) -> int:
@@ -148,12 +161,9 @@ class TableState:
         engine = self._steps.engine
         digest, step = engine.digest(), engine.step
         if (reference.step, reference.digest) != (step, digest):
-            number = number_for(step, reference.run) if self.processes == 1 else ranks.first_of(lambda: number_for(step, reference.run))
-            engine.assign_step(number)  # names the folder
-            try:
+            # Several processes would have to agree on another number, and not all of torch's may be here.
+            with numbered(engine, number_for(step, reference.run) if self.processes == 1 else step):
                 directory = os.fspath(engine.save(reference.run))
-            finally:
-                engine.assign_step(step)
             reference.step, reference.digest, reference.directory = step, digest, directory
         return {"directory": reference.directory, "step": reference.step, "digest": reference.digest}
 
@@ -251,8 +261,7 @@ class TableState:
             self._steps.engine.assign_step(extra["step"])
             self.forget_waiting()
         except (ValueError, OSError) as error:
-            errors.append(f"{name}: the state_dict refers to step {reference['step']} in '{reference['directory']}': {error}; where the "
-                          "run has moved, call keep_tables_in(run) first")
+            errors.append(f"{name}: the state_dict refers to '{reference['directory']}': {error}; where the run has moved, call keep_tables_in(run) first")
             return
         self._optimizer.load_state(extra["learning_rates"], extra.get("following"))
         if self._reference is not None and os.path.dirname(directory) == self._reference.run:

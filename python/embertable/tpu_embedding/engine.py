@@ -109,9 +109,9 @@ class TPUEmbedding(Embedding):
         own = self._own_replica()
         if own is not None and out is not None:
             raise ValueError("out must be None inside of a function that runs for one replica")
-        activations = super().dequeue(out, timeout=timeout) if own is None else own.dequeue(timeout=timeout)
-        self._note(lambda context: context._owing.add(self))
-        return activations
+        if not self.awaiting_gradients:
+            self._note(lambda context: context._dequeued.add(self))
+        return super().dequeue(out, timeout=timeout) if own is None else own.dequeue(timeout=timeout)
 
     def apply_gradients(self, gradients: Any, name: Any = None, *, token: LookupToken | None = None) -> None:  # type: ignore[override]
         """Applies one gradient for each activation (None: zeros) of the oldest dequeued training batch, in the same
@@ -132,8 +132,6 @@ class TPUEmbedding(Embedding):
             raise ValueError("token must be None inside of a function that runs for one replica")
         else:
             own.apply_gradients(gradients)
-        if token is None:
-            self._note(lambda context: context._owing.discard(self))
 
     @property
     def embedding_tables(self) -> Any:

@@ -28,7 +28,7 @@ class ReplicaContext:
         self.strategy = strategy
         self.local_replica = local_replica
         self._fed: set[Any] = set()  # the embeddings that the function has enqueued batches of
-        self._owing: set[Any] = set()  # those that it has dequeued from, but not given gradients
+        self._dequeued: set[Any] = set()  # those that it dequeues from while no batch awaits its gradients
 
     @property
     def replica_id_in_sync_group(self) -> int:
@@ -42,14 +42,20 @@ class ReplicaContext:
         return f"ReplicaContext(replica {self.replica_id_in_sync_group} of {self.num_replicas_in_sync})"
 
 
-def _clear_away(contexts: Sequence[ReplicaContext]) -> None:
-    """Drops what a run that failed leaves: batches that replicas have enqueued for steps of which another one has none, and
-    dequeued ones that lack their gradients. Not where another thread uses the embedding: a replica that has not ended, or one
-    that feeds it besides."""
+def _drop_unmatched(contexts: Sequence[ReplicaContext]) -> None:
+    """Drops what replicas have enqueued for steps that another one, which failed, has no batch of. Not where another
+    thread enqueues: a replica that has not ended, or one that feeds the embedding besides."""
     for embedding in set().union(*(context._fed for context in contexts)):
         with contextlib.suppress(RuntimeError):
             embedding.drop_unmatched_batches()
-    for embedding in set().union(*(context._owing for context in contexts)):
+
+
+def _drop_dequeued(contexts: Sequence[ReplicaContext]) -> None:
+    """Drops the batches that replicas, all of which have ended, have dequeued and given no gradients. Of several processes
+    one does not know whether the others give some."""
+    if contexts[0].strategy.local_replicas < contexts[0].strategy.replicas:
+        return
+    for embedding in set().union(*(context._dequeued for context in contexts)):
         with contextlib.suppress(RuntimeError):
             embedding.drop_dequeued_batches()
 
@@ -197,8 +203,9 @@ class TPUStrategy(EngineStrategy):
 
         Returns what fn returns: for several replicas a tree with a PerReplica in the place of each leaf. If fn raises, the
         error that came first is raised once all replicas have ended; one that waits for the replica that failed ends after
-        the strategy's timeout. Batches that fn has enqueued and some replica lacks are dropped, and those that it has dequeued
-        and given no gradients; a step that has its batches of all replicas stays queued. Ctrl-C is raised in all replicas, which end at their next line of Python; after ten
+        the strategy's timeout. Batches that fn has enqueued and some replica lacks are dropped, and, where this process is all
+        hosts and no batch awaited its gradients before, those that it has dequeued and given none; a step that has its
+        batches of all replicas stays queued. Ctrl-C is raised in all replicas, which end at their next line of Python; after ten
         seconds `run` does not wait for them any longer. Raises RuntimeError inside of another run.
 
         >>> strategy = tpu.TPUStrategy(replicas_per_host=2, threads=1)
@@ -218,7 +225,7 @@ class TPUStrategy(EngineStrategy):
             try:
                 return self._call(fn, calls[0], context)
             except BaseException:
-                _clear_away([context])
+                _drop_dequeued([context])
                 raise
         return merged(self._on_threads(fn, calls))
 
@@ -254,12 +261,13 @@ class TPUStrategy(EngineStrategy):
                 end.wait()
         except BaseException as error:  # such as that of Ctrl-C: nobody would be left to end the replicas
             _end([(thread, end) for thread, end in zip(threads, ends) if thread.ident is not None], type(error))
-            _clear_away(contexts)
+            _drop_unmatched(contexts)
             raise
         for thread in threads:
             thread.join()
         if errors:
-            _clear_away(contexts)
+            _drop_unmatched(contexts)
+            _drop_dequeued(contexts)
             raise errors[0][1]
         return results
 

@@ -107,7 +107,7 @@ def test_a_compiled_step_without_a_backward_is_named():
     model = Model()
     compiled = torch.compile(model.bag, fullgraph=True, backend="aot_eager")
     compiled(torch.tensor([[1, 2]]))
-    with pytest.warns(ett.AbandonedStepWarning, match=r"no backward came for lookups \(1 samples\)"):
+    with pytest.warns(ett.AbandonedStepWarning, match="no backward came for a lookup;"):
         compiled(torch.tensor([[1, 2]])).sum().backward()
     torch._dynamo.reset()
 

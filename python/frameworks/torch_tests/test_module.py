@@ -416,7 +416,7 @@ def test_a_step_without_a_backward_is_named_with_its_line():
     ours(torch.tensor([[1], [2]]))  # this line
     gc.collect()
     line = test_a_step_without_a_backward_is_named_with_its_line.__code__.co_firstlineno + 2
-    with pytest.warns(ett.AbandonedStepWarning, match=rf"no backward came for lookups at test_module.py:{line} \(2 samples\)"):
+    with pytest.warns(ett.AbandonedStepWarning, match=rf"no backward came for a lookup at test_module.py:{line};"):
         ours(torch.tensor([[1]])).sum().backward()
     assert ours.abandoned_steps == 1 and ours.engine.step == 1
 
