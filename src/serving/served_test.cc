@@ -148,7 +148,7 @@ TEST(Served, ChecksRowsOfEveryType) {
 TEST(Served, BlamesNoCheckpointForALevelThatDoesNotExist) {
   const auto files = saved(1, Sharding::kDiv);
   const char* const given = std::getenv("EMBERTABLE_SIMD");
-  const std::string before = given == nullptr ? "" : given;  // as good as none
+  const std::string before = given == nullptr ? "" : given;  // "" counts as none
   setenv("EMBERTABLE_SIMD", "sse", 1);
   EXPECT_THAT(refusal<ValueError>([&] {
                 Served::open_all(*files, {*files, kRun}, {});
