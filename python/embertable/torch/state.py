@@ -261,7 +261,8 @@ class TableState:
             self._steps.engine.assign_step(extra["step"])
             self.forget_waiting()
         except (ValueError, OSError) as error:
-            errors.append(f"{name}: the state_dict refers to '{reference['directory']}': {error}; where the run has moved, call keep_tables_in(run) first")
+            errors.append(f"{name}: the state_dict refers to '{reference['directory']}': {error}; where the run has moved, call "
+                          "keep_tables_in(run) first")
             return
         self._optimizer.load_state(extra["learning_rates"], extra.get("following"))
         if self._reference is not None and os.path.dirname(directory) == self._reference.run:
