@@ -59,7 +59,6 @@ void refuse_masked(nb::handle keys) {
 }
 
 Texts texts_of(nb::handle keys) {
-  refuse_masked(keys);
   const bool is_array = nb::hasattr(keys, "tolist");
   Texts texts{is_array ? keys.attr("tolist")() : nb::object(nb::list(nb::borrow(keys))), {}, {}};
   if (!PyList_Check(texts.kept.ptr())) texts.kept = nb::list(nb::make_tuple(texts.kept));
@@ -132,6 +131,7 @@ void add(IdMapBuilder& self, nb::handle keys, nb::handle count) {
   const bool is_array = nb::hasattr(keys, "dtype");
   const nb::object list = is_array ? nb::borrow(keys) : nb::object(nb::list(nb::borrow(keys)));
   if (nb::len(list) == 0) return;
+  refuse_masked(list);
   if (is_text(list[0])) {
     self.add(texts_of(list).views);
   } else {

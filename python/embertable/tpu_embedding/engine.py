@@ -1,7 +1,7 @@
 """The embedding and its serving form, with the original's arguments."""
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -82,7 +82,8 @@ class TPUEmbedding(Embedding):
         [(2, 4), (2, 4)]
         """
         own = self._own_replica()
-        self._note(lambda context: context._fed.add(self))
+        if (context := self._context()) is not None:
+            context._fed.add(self)
         with self._building():
             if own is None:
                 super().enqueue(features, weights, training, name, device, mode_override=mode_override, timeout=timeout)
@@ -109,8 +110,8 @@ class TPUEmbedding(Embedding):
         own = self._own_replica()
         if own is not None and out is not None:
             raise ValueError("out must be None inside of a function that runs for one replica")
-        if not self.awaiting_gradients:
-            self._note(lambda context: context._dequeued.add(self))
+        if (context := self._context()) is not None and not self.awaiting_gradients:
+            context._dequeued.add(self)
         return super().dequeue(out, timeout=timeout) if own is None else own.dequeue(timeout=timeout)
 
     def apply_gradients(self, gradients: Any, name: Any = None, *, token: LookupToken | None = None) -> None:  # type: ignore[override]
@@ -148,16 +149,15 @@ class TPUEmbedding(Embedding):
         finally:
             self._release()
 
-    def _note(self, change: Callable[[ReplicaContext], None]) -> None:
-        """Tells the function's context, if this thread runs one for a replica of this object's strategy, what it has done."""
+    def _context(self) -> ReplicaContext | None:
+        """The context of the function that this thread runs for a replica of this object's strategy, if it runs one."""
         context = get_replica_context()
-        if context is not None and context.strategy is self.strategy:
-            change(context)
+        return context if context is not None and context.strategy is self.strategy else None
 
     def _own_replica(self) -> Replica | None:
         """The replica that this thread runs a function for, if it is one of several of this object's strategy."""
-        context = get_replica_context()
-        if context is None or context.strategy is not self.strategy or context.strategy.replicas == 1:
+        context = self._context()
+        if context is None or context.strategy.replicas == 1:
             return None
         replica = context.local_replica
         if replica not in self._replicas:
