@@ -344,9 +344,9 @@ struct RestoreReport {
 /// the same order: dequeue, apply_gradients, look_up, gradient_sums, read_rows, assign_rows, save,
 /// restore and digest. A call that throws on one of them throws on all: StateError naming the first
 /// host at fault and its reason where there is no error of their own, as for a batch that only one
-/// host lacks. They can go on, or save. A host that does not come by the exchange's deadline is
-/// named, and the exchange cannot be used any more. `enqueue`, `build`, `step`, `memory` and
-/// `last_step` concern one process and send nothing.
+/// host lacks. So it is if they make different calls. They can go on, or save. A host that does not
+/// come by the exchange's deadline is named, and the exchange cannot be used any more. `enqueue`,
+/// `build`, `step`, `memory` and `last_step` concern one process and send nothing.
 ///
 /// A function that an engine calls, such as an initializer, a rule, a rate, a log or an executor,
 /// must not call that engine's queues, steps, rows, memory or build: such a call throws StateError

@@ -51,7 +51,9 @@ EMBERTABLE_API std::string to_string(const Stage& stage);
 
 /// Communication between the hosts of an engine: one object per host. The hosts meet in rounds, in
 /// each of which every host sends a message to every host. All hosts start and finish the same
-/// rounds in the same order, whatever their channels.
+/// rounds in the same order, whatever their channels. If they start a round for other stages or on
+/// other channels, because their callers make different calls, all throw GivenUp from `finish`, and
+/// no message is read as what it is not.
 ///
 /// A host that fails calls `abort`, so that the others do not wait for it, and all hosts can go on.
 /// The others notice it in a later round: an operation of several hosts therefore ends with
@@ -82,10 +84,10 @@ class EMBERTABLE_API Exchange {
 
   /// Closes the channel's round: received[h] becomes what host h sent to this one, 64-byte aligned
   /// and valid until the channel's next `start`. The message of a host to itself is passed without
-  /// a copy. If a host gave up before it started this round, all others throw GivenUp, and no host
-  /// has an open round any more. After another error, the caller owes an `abort`. If all messages
-  /// of the round are empty, it needs no memory. Requires: the channel has an open round;
-  /// received.size() == hosts().
+  /// a copy. If a host gave up before it started this round, or if hosts started it differently,
+  /// all others throw GivenUp, and no host has an open round any more. After another error, the
+  /// caller owes an `abort`. If all messages of the round are empty, it needs no memory. Requires:
+  /// the channel has an open round; received.size() == hosts().
   virtual void finish(Channel channel, std::span<ByteSpan> received) = 0;
 
   /// Tells whether the channel has an open round. Whoever left one open finds it ended if a host

@@ -24,11 +24,25 @@ __all__ = ["TorchDistributed"]
 # Every host sends every host a slot: a header, and the message if it is small. Larger messages follow in a second
 # collective. Both are padded, so that messages lie on 64-byte borders.
 _SLOT = 4096
-_SMALL = _SLOT - 64
-_HEADER = struct.Struct("=qqq")  # 1 if the host gives up; bytes of the message; bytes of the host's largest message
+_SMALL = _SLOT - 128
+# Whether the host gives up; bytes of the message; bytes of the host's largest message; the channel, and as much of the
+# stage as fits.
+_HEADER = struct.Struct("=?qqi96s")
+_STAGE = 96
 _CHANNELS = 3
 
 _Result = TypeVar("_Result")
+
+
+def _difference(host: int, rounds: Sequence[tuple[int, bytes]]) -> str | None:
+    """Why hosts that started a round on these channels, for these stages, cannot go on."""
+    other = next((other for other, started in enumerate(rounds) if started != rounds[host]), None)
+    if other is None:
+        return None
+    channels = rounds[host][1] == rounds[other][1]
+    own, theirs = (stage.decode(errors="replace") + (f" on channel {channel}" if channels else "")
+                   for channel, stage in (rounds[host], rounds[other]))
+    return f"hosts must make the same calls in the same order: host {host} is in: {own}; host {other} in: {theirs}"
 
 
 def _padded(size: int) -> int:
@@ -57,20 +71,24 @@ class _Lane:
         self._large: list[int] = [0] * hosts  # bytes of each host's message in the second collective
         self._work: dist.Work | None = None
 
-    def meet(self, gives_up: bool, messages: Sequence[memoryview | bytes]) -> list[bool]:
-        """Waits for all hosts to start the same round. Gives which of them give up."""
+    def meet(self, gives_up: bool, messages: Sequence[memoryview | bytes], channel: int = -1,
+             stage: str = "") -> tuple[list[bool], str | None]:
+        """Waits for all hosts to start a round. Gives which of them give up, and if none does, how they differ."""
+        started = stage.encode(errors="backslashreplace")[:_STAGE]
         sizes = [0 if to == self._host else len(message) for to, message in enumerate(messages)]
         slots = self._slots_out.view
         for to, message in enumerate(messages):
-            _HEADER.pack_into(slots, to * _SLOT, gives_up, sizes[to], max(sizes))
+            _HEADER.pack_into(slots, to * _SLOT, gives_up, sizes[to], max(sizes), channel, started)
             if 0 < sizes[to] <= _SMALL:
                 first = to * _SLOT + _SLOT - _SMALL
                 slots[first:first + sizes[to]] = message
         dist.all_to_all_single(self._slots_in.tensor, self._slots_out.tensor, group=self._group)
         headers = [_HEADER.unpack_from(self._slots_in.view, host * _SLOT) for host in range(self._hosts)]
-        self._sizes = [size for _, size, _ in headers]
-        self._largest = max(largest for _, _, largest in headers)
-        return [bool(gave_up) for gave_up, _, _ in headers]
+        self._sizes = [size for _, size, *_ in headers]
+        self._largest = max(largest for _, _, largest, *_ in headers)
+        gave_up = [header[0] for header in headers]
+        rounds = [(channel, stage.rstrip(b"\0")) for *_, channel, stage in headers]
+        return gave_up, None if any(gave_up) else _difference(self._host, rounds)
 
     def send(self, messages: Sequence[memoryview | bytes]) -> None:
         """Starts the second collective, if a host has a large message. All hosts have met."""
@@ -132,7 +150,8 @@ class TorchDistributed(Exchange):
         self._parting_lane = _Lane(self._group, host, self.hosts)
         self._stages = [""] * _CHANNELS
         self._all_started = [False] * _CHANNELS  # every host has started the channel's round
-        self._parting = False  # a host gave up, and not all have been told why
+        self._parting = False  # a host gave up, or all do as they differ, and not all have been told why
+        self._difference: str | None = None
         self._failure: str | None = None
 
     def start(self, channel: int, stage: str, messages: Sequence[memoryview]) -> None:
@@ -142,7 +161,8 @@ class TorchDistributed(Exchange):
         lane = self._lanes[channel]
 
         def begin() -> None:
-            self._parting = any(lane.meet(False, messages))
+            gave_up, self._difference = lane.meet(False, messages, channel, stage)
+            self._parting = any(gave_up) or self._difference is not None
             if not self._parting:
                 lane.send(messages)
                 self._all_started[channel] = True
@@ -153,7 +173,7 @@ class TorchDistributed(Exchange):
         self._check()
         if self._all_started[channel]:
             return self._wait(self._stages[channel], self._lanes[channel].received)
-        raise self._together(self._stages[channel], lambda: self._part(None))
+        raise self._together(self._stages[channel], lambda: self._part(self._difference))
 
     def abort(self, reason: str) -> GivenUp:
         return self._together("giving up", lambda: self._part(reason))
@@ -165,11 +185,11 @@ class TorchDistributed(Exchange):
             lane.meet(True, [b""] * self.hosts)
         for each in self._lanes:
             each.wait()
-        gave_up = lane.meet(reason is not None, [text] * self.hosts)
+        gave_up, _ = lane.meet(reason is not None, [text] * self.hosts)
         lane.send([text] * self.hosts)
         reasons: list[memoryview | bytes] = list(lane.received())
         reasons[self.host] = text
-        self._parting, self._all_started = False, [False] * _CHANNELS
+        self._parting, self._difference, self._all_started = False, None, [False] * _CHANNELS
         first = gave_up.index(True)
         return GivenUp(first, bytes(reasons[first]).decode(errors="backslashreplace"))
 

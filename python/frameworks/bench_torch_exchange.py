@@ -75,7 +75,7 @@ def main():
         rounds = 200 if size <= 262144 else 30
         ours = median_us(round_of(exchange, size), rounds)
         one = median_us(bare(dist.group.WORLD, exchange.hosts, [max(size, 1)]), rounds)
-        both = median_us(bare(dist.group.WORLD, exchange.hosts, [4096, size] if size > 4032 else [4096]), rounds)
+        both = median_us(bare(dist.group.WORLD, exchange.hosts, [4096, size] if size > 3968 else [4096]), rounds)
         if shown:
             print(f"{size:>8} bytes to each: a round {ours:8.0f} us; one all_to_all_single of that size {one:8.0f} us; "
                   f"the collectives of a round alone {both:8.0f} us")

@@ -50,7 +50,7 @@ def refusal(kind, call):
 
 
 def messages_of_every_size_arrive_whole(exchange):
-    for number, size in enumerate((0, 1, 7, 63, 64, 65, 1024, 4031, 4032, 4033, 4096, 65539, 1 << 20)):
+    for number, size in enumerate((0, 1, 7, 63, 64, 65, 1024, 3967, 3968, 3969, 4096, 65539, 1 << 20)):
         meet(exchange, number, size)
 
 
@@ -180,9 +180,44 @@ def all_may_fail(exchange):
     expect_failure(exchange, lambda host: True, lambda exchange, fail: fail())
 
 
+def hosts_that_start_a_round_differently_are_told_and_can_go_on(exchange):
+    if exchange.hosts == 1:
+        return
+
+    def rows_here_ids_there(size):
+        first = exchange.host == 0
+        open_round(exchange, 1 if first else 2, size)
+        exchange.finish(STEP)
+
+    def other_channels():
+        channel = STEP if exchange.host == 0 else AHEAD
+        open_round(exchange, 1, 200000, channel)
+        exchange.finish(channel)
+
+    def a_round_less():
+        ahead = open_round(exchange, 1, 200000, AHEAD)
+        if exchange.host != 0:
+            close_round(exchange, ahead, AHEAD)
+            meet(exchange, 2, 200000, AHEAD)
+        else:
+            meet(exchange, 2, 200000)
+
+    def an_agreement_less():
+        if exchange.host != 0:
+            exchange.agree("")
+        meet(exchange, 1, 200000)
+
+    for calls in (lambda: rows_here_ids_there(0), lambda: rows_here_ids_there(200000), other_channels, a_round_less,
+                  an_agreement_less):
+        text = refusal(et.GivenUp, calls)
+        assert ": hosts must make the same calls" in text, text
+        go_on(exchange)
+
+
 CONTRACT = [messages_of_every_size_arrive_whole, messages_of_one_round_may_have_unequal_sizes_and_be_empty,
             one_may_be_the_only_one_who_sends, a_round_may_be_open_on_each_channel, a_late_host_is_waited_for,
             the_error_of_the_first_is_raised_by_all_and_the_next_call_works, a_host_may_fail_before_its_first_message,
             a_host_may_fail_while_a_round_is_open, a_host_may_fail_after_its_last_message,
             a_host_may_fail_while_rounds_are_open_on_several_channels,
-            the_first_is_named_if_several_fail_in_different_rounds, all_may_fail]
+            the_first_is_named_if_several_fail_in_different_rounds, all_may_fail,
+            hosts_that_start_a_round_differently_are_told_and_can_go_on]

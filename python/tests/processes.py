@@ -64,13 +64,16 @@ def raises(call):
 
 
 def errors_of_one_host_are_errors_on_all(exchange):
-    """A step with a gradient that is not finite on the last host, one that host 0 abandons; then all go on."""
+    """A gradient that is not finite on the last host; another call on host 0 than on the others. Then all go on."""
     process, last = Process(exchange, gradient_policy="error"), exchange.hosts - 1
     process.step(0)
     process.enqueue(1)
     activations = process.dequeue()
     error = raises(lambda: process.apply(activations, np.nan if exchange.host == last else 0.0))
     assert "must be finite" in error and (exchange.host == last or f"host {last}: " in error), error
+    if exchange.hosts > 1:
+        error = raises(process.engine.digest if exchange.host == 0 else lambda: process.apply(activations))
+        assert "GivenUp: host 0: hosts must make the same calls in the same order" in error, error
     process.apply(activations)
     for number in (2, 3):
         process.step(number)

@@ -40,8 +40,9 @@ class BoardExchange(et.Exchange):
     def __init__(self, board, host):
         super().__init__(host, board.everybody.parties)
         self.board = board
-        self.received = {}  # by channel; none if a host gave up before it started the round
+        self.received = {}  # by channel; none if a host gave up before it started the round, or started another
         self.parting = False
+        self.difference = None
         self.stages = []
 
     def start(self, channel, stage, messages):
@@ -49,15 +50,18 @@ class BoardExchange(et.Exchange):
         self.received[channel] = None
         if self.parting:
             return
-        found = self.board.swap(self.host, (False, [bytes(message) for message in messages]))
-        self.parting = any(gave_up for gave_up, _ in found)
+        found = self.board.swap(self.host, (stage, channel, [bytes(message) for message in messages]))
+        self.parting = None in found
+        if not self.parting and len({(stage, channel) for stage, channel, _ in found}) > 1:
+            self.parting = True
+            self.difference = f"hosts must make the same calls in the same order: {[stage for stage, *_ in found]}"
         if not self.parting:
-            self.received[channel] = [messages[self.host] for _, messages in found]
+            self.received[channel] = [messages[self.host] for *_, messages in found]
 
     def finish(self, channel):
         received = self.received[channel]
         if received is None:
-            raise self.part(None)
+            raise self.part(self.difference)
         return received
 
     def abort(self, reason):
@@ -65,9 +69,9 @@ class BoardExchange(et.Exchange):
 
     def part(self, reason):
         if not self.parting:
-            self.board.swap(self.host, (True, None))
+            self.board.swap(self.host, None)
         reasons = self.board.swap(self.host, reason)
-        self.parting = False
+        self.parting, self.difference = False, None
         self.received.clear()
         first = next(host for host, reason in enumerate(reasons) if reason is not None)
         return et.GivenUp(first, reasons[first])

@@ -1,10 +1,13 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <string>
 
+#include "base/assert.h"
 #include "embertable/exchange.h"
+#include "exchange/started.h"
 
 namespace embertable {
 
@@ -20,8 +23,8 @@ class OpenRounds {
     if (open_[index].number != 0)
       refuse("start",
              to_string(open_[index].stage) + " is still open on channel " + std::to_string(index));
-    open_[index] = {++started_, stage};
-    return started_;
+    open_[index] = {++last_, stage};
+    return last_;
   }
 
   /// Returns the number of the channel's open round.
@@ -32,12 +35,15 @@ class OpenRounds {
     return open_[index].number;
   }
 
+  /// Returns the number of the last round that was started, 0 before the first.
+  std::int64_t last() const noexcept { return last_; }
+
   void close(Channel channel) noexcept { open_[static_cast<std::size_t>(channel)] = {}; }
 
   /// Closes all, and numbers from 1 again.
   void restart() noexcept {
     open_ = {};
-    started_ = 0;
+    last_ = 0;
   }
 
   /// Returns the number of the channel's open round, 0 if there is none.
@@ -48,6 +54,14 @@ class OpenRounds {
     return open_[static_cast<std::size_t>(channel)].stage;
   }
   bool is_open(Channel channel) const noexcept { return number(channel) != 0; }
+
+  /// Returns how the round of a number was started. Requires: it is open.
+  Started started(std::int64_t number) const noexcept {
+    const auto found = std::ranges::find(open_, number, &Round::number);
+    EMBERTABLE_ASSERT(found != open_.end());
+    return {static_cast<Channel>(found - open_.begin()), found->stage};
+  }
+
   bool any() const noexcept {
     for (const Round& round : open_)
       if (round.number != 0) return true;
@@ -76,7 +90,7 @@ class OpenRounds {
 
   std::size_t hosts_;
   std::array<Round, kNumChannels> open_;
-  std::int64_t started_ = 0;
+  std::int64_t last_ = 0;
 };
 
 }  // namespace embertable

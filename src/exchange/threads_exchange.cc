@@ -4,12 +4,15 @@
 #include <array>
 #include <condition_variable>
 #include <cstring>
+#include <exception>
 #include <mutex>
+#include <optional>
 #include <string>
 
 #include "base/memory.h"
 #include "embertable/errors.h"
 #include "exchange/open_rounds.h"
+#include "exchange/started.h"
 #include "exchange/telling.h"
 
 namespace embertable {
@@ -27,25 +30,41 @@ class MeetingPlace {
   std::int32_t hosts() const noexcept { return static_cast<std::int32_t>(boards_.size()); }
 
   /// Shows a host's messages to the others.
-  void post(std::int32_t host, Channel channel, std::int64_t round,
+  void post(std::int32_t host, Channel channel, const OpenRounds& rounds,
             std::span<const ByteSpan> messages) {
     const std::lock_guard lock(mutex_);
     Board& board = boards_[host];
     std::ranges::copy(messages, board.message[index(channel)].begin());
-    board.started = round;
+    board.rounds = rounds;
     changed_.notify_all();
   }
 
   /// Waits until every host has started a round. Returns false if one of them gave up before.
-  bool meet(std::int64_t round) {
+  bool meet(std::int32_t host, std::int64_t round) {
     std::unique_lock lock(mutex_);
+    boards_[host].waits_for = round;
+    changed_.notify_all();
     bool met = false;
     changed_.wait(lock, [&] {
-      met = std::ranges::all_of(boards_, [&](const Board& b) { return b.started >= round; });
-      return met || std::ranges::any_of(
-                        boards_, [&](const Board& b) { return b.gave_up && b.started < round; });
+      met = std::ranges::all_of(boards_, [&](const Board& b) { return b.rounds.last() >= round; });
+      return met || std::ranges::any_of(boards_, [&](const Board& b) {
+               return b.gave_up && b.rounds.last() < round;
+             });
     });
+    boards_[host].waits_for = 0;
     return met;
+  }
+
+  /// Compares how hosts that have met started the round. Returns why they cannot go on, or nothing.
+  /// They all find a difference, or none does.
+  std::optional<std::string> difference(std::int32_t host, std::int64_t round) {
+    const std::lock_guard lock(mutex_);
+    const Started own = boards_[host].rounds.started(round);
+    for (std::int32_t other = 0; other < hosts(); ++other) {
+      const Started theirs = boards_[other].rounds.started(round);
+      if (!(theirs == own)) return different_calls(host, own, other, theirs);
+    }
+    return std::nullopt;
   }
 
   /// Requires: the hosts have met, and `to` has not parted from the others.
@@ -54,15 +73,23 @@ class MeetingPlace {
   }
 
   /// Waits until no host reads messages of this round any more. A host that left earlier would
-  /// remove what others still read.
-  void part(std::int32_t host, Channel channel, std::int64_t round) noexcept {
+  /// remove what others still read. Returns why that cannot be, if one waits to meet in a later
+  /// round first.
+  std::optional<std::string> part(std::int32_t host, Channel channel, std::int64_t round) {
     std::unique_lock lock(mutex_);
-    boards_[host].read[index(channel)] = round;
+    Board& mine = boards_[host];
+    mine.read[index(channel)] = round;
     changed_.notify_all();
+    const auto reads = [&](const Board& b) { return !b.gave_up && b.read[index(channel)] < round; };
+    const auto waits = [&](const Board& b) { return reads(b) && b.waits_for > mine.rounds.last(); };
     changed_.wait(lock, [&] {
-      return std::ranges::all_of(
-          boards_, [&](const Board& b) { return b.gave_up || b.read[index(channel)] >= round; });
+      return std::ranges::none_of(boards_, reads) || std::ranges::any_of(boards_, waits);
     });
+    const auto other = std::ranges::find_if(boards_, waits);
+    if (other == boards_.end()) return std::nullopt;
+    return different_calls(host, mine.rounds.started(round),
+                           static_cast<std::int32_t>(other - boards_.begin()),
+                           other->rounds.started(other->waits_for));
   }
 
   /// Leaves what the hosts do together, and waits until all others have left it too. An empty
@@ -88,7 +115,8 @@ class MeetingPlace {
 
  private:
   struct Board {
-    std::int64_t started = 0;  ///< number of the last round that the host started
+    OpenRounds rounds{1};        ///< the state of the host when it last started one
+    std::int64_t waits_for = 0;  ///< number of the round in which it waits to meet, 0: none
     std::array<std::int64_t, kNumChannels> read{};  ///< the last round whose messages it has read
     std::array<std::vector<ByteSpan>, kNumChannels> message;
     bool gave_up = false;   ///< it starts and reads nothing until all hosts have given up
@@ -105,7 +133,7 @@ class MeetingPlace {
       return;
     }
     for (Board& board : boards_) {
-      board.started = 0;
+      board.rounds.restart();
       board.read = {};
       board.gave_up = board.at_fault = false;
     }
@@ -133,18 +161,27 @@ class ThreadsExchange final : public Exchange {
 
   void start(Channel channel, const Stage& stage, std::span<const ByteSpan> send) override {
     OpenRounds after = rounds_;
-    const std::int64_t round = after.start(channel, stage, send.size());
+    after.start(channel, stage, send.size());
     memory_[static_cast<std::size_t>(channel)].reset();
     rounds_ = after;
-    place_->post(host_, channel, round, send);
+    place_->post(host_, channel, rounds_, send);
   }
 
   void finish(Channel channel, std::span<ByteSpan> received) override {
     const std::int64_t round = rounds_.finish(channel, received.size());
-    if (!place_->meet(round)) throw give_up("", false);
-    // If there is no memory for the messages, the others may still read those of this host.
-    const Parting parting{*this, channel, round};
-    copy_messages(channel, received);
+    if (!place_->meet(host_, round)) throw give_up("", false);
+    if (const std::optional<std::string> difference = place_->difference(host_, round))
+      throw give_up(*difference, true);
+    std::exception_ptr failure;
+    try {
+      copy_messages(channel, received);
+    } catch (...) {  // there is no memory for them; the others may still read those of this host
+      failure = std::current_exception();
+    }
+    const std::optional<std::string> difference = place_->part(host_, channel, round);
+    if (difference) throw give_up(*difference, true);
+    rounds_.close(channel);
+    if (failure) std::rethrow_exception(failure);
   }
 
   bool is_open(Channel channel) const noexcept override { return rounds_.is_open(channel); }
@@ -152,16 +189,6 @@ class ThreadsExchange final : public Exchange {
   GivenUp abort(std::string_view reason) override { return give_up(reason, true); }
 
  private:
-  struct Parting {
-    ThreadsExchange& exchange;
-    Channel channel;
-    std::int64_t round;
-    ~Parting() {
-      exchange.place_->part(exchange.host_, channel, round);
-      exchange.rounds_.close(channel);
-    }
-  };
-
   GivenUp give_up(std::string_view reason, bool own) {
     rounds_.restart();
     return place_->give_up(host_, reason, own);

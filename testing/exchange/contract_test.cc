@@ -1,6 +1,7 @@
 // What must hold for every exchange.
 #include "testing/exchange/contract.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -353,6 +354,63 @@ TEST_P(ExchangeContract, ARoundIsOpenUntilItIsFinishedOrAHostGivesUp) {
       EXPECT_EQ(open(), Open(false, false));
     }
     go_on(exchange);
+  });
+}
+
+TEST_P(ExchangeContract, HostsThatStartARoundDifferentlyAreToldAndCanGoOn) {
+  struct Case {
+    std::function<void(Exchange&, bool)> calls;  ///< called by a host; `true` on host 0
+    std::string own, theirs;                     ///< stages that the error names
+  };
+  const auto open = [](Exchange& exchange, Channel channel, const Stage& stage, std::size_t bytes) {
+    const Bytes much(bytes);
+    const std::vector<ByteSpan> send(exchange.hosts(), much);
+    std::vector<ByteSpan> received(exchange.hosts());
+    exchange.start(channel, stage, send);
+    exchange.finish(channel, received);
+  };
+  std::vector<Case> cases;
+  for (const std::size_t bytes : {0, 300000}) {
+    cases.push_back({[=](Exchange& exchange, bool first) {
+                       open(exchange, Channel::kStep, {first ? "rows" : "sums", 3}, bytes);
+                     },
+                     "rows of step 3", "sums of step 3"});
+    cases.push_back({[=](Exchange& exchange, bool first) {
+                       open(exchange, Channel::kStep, {"rows", first ? 3 : 4}, bytes);
+                     },
+                     "rows of step 3", "rows of step 4"});
+    cases.push_back({[=](Exchange& exchange, bool first) {
+                       open(exchange, first ? Channel::kStep : Channel::kAhead, {"ids"}, bytes);
+                     },
+                     "ids on channel 0", "ids on channel 1"});
+    cases.push_back({[=](Exchange& exchange, bool first) {
+                       if (!first) exchange.agree("");
+                       open(exchange, Channel::kStep, {"rows"}, bytes);
+                     },
+                     "rows", "agreement"});
+    cases.push_back({[=](Exchange& exchange, bool first) {  // the ids of host 0 stay unread
+                       const Bytes much(bytes);
+                       const std::vector<ByteSpan> send(exchange.hosts(), much);
+                       std::vector<ByteSpan> received(exchange.hosts());
+                       exchange.start(Channel::kAhead, {"ids", 1}, send);
+                       if (!first) exchange.finish(Channel::kAhead, received);
+                       open(exchange, first ? Channel::kStep : Channel::kAhead,
+                            {first ? "rows" : "ids", 2}, bytes);
+                     },
+                     "rows of step 2", "ids of step "});
+  }
+  on_all_hosts([&](Exchange& exchange) {
+    if (exchange.hosts() == 1) return;
+    for (const Case& each : cases) {
+      const std::string text =
+          refusal<GivenUp>([&] { each.calls(exchange, exchange.host() == 0); });
+      EXPECT_THAT(text, testing::HasSubstr(": hosts must make the same calls in the same order: "));
+      EXPECT_THAT(text, testing::HasSubstr("in: " + each.own));
+      EXPECT_THAT(text, testing::HasSubstr("in: " + each.theirs));
+      EXPECT_FALSE(exchange.is_open(Channel::kStep));
+      EXPECT_FALSE(exchange.is_open(Channel::kAhead));
+      go_on(exchange);
+    }
   });
 }
 

@@ -15,6 +15,7 @@
 #include "exchange/mpi/pipe_signals.h"
 #include "exchange/mpi/process.h"
 #include "exchange/open_rounds.h"
+#include "exchange/started.h"
 #include "exchange/telling.h"
 
 namespace embertable::mpi {
@@ -27,7 +28,21 @@ using std::chrono::nanoseconds;
 struct Header {
   std::int64_t round = 0;
   std::int64_t bytes = 0;
-  std::int32_t channel = 0;  ///< or one of the two below
+  std::int64_t step = -1;
+  std::int32_t channel = 0;     ///< or one of the two below
+  std::int32_t what_bytes = 0;  ///< the length of `what`
+  std::array<char, 64> what{};  ///< the stage, as much of it as fits
+
+  void set_stage(const Stage& stage) noexcept {
+    step = stage.step;
+    what_bytes = static_cast<std::int32_t>(stage.what.copy(what.data(), what.size()));
+  }
+
+  /// Borrows from this header.
+  Started started() const noexcept {
+    return {static_cast<Channel>(channel),
+            {{what.data(), static_cast<std::size_t>(what_bytes)}, step}};
+  }
 };
 constexpr std::int32_t kFailed = -1;   ///< the host gives up; `bytes` of its reason follow
 constexpr std::int32_t kFollows = -2;  ///< it does so because another does
@@ -66,6 +81,7 @@ struct Peer {
   std::int64_t heard = 0;       ///< headers of rounds that have come
   bool listening = false;       ///< a request for the next is open
   bool gave_up = false;         ///< `message` says so; no header follows before all have given up
+  bool differs = false;         ///< `message` is of a round that this host started differently
   std::int32_t discarding = 0;  ///< requests for what nobody reads
 };
 
@@ -145,7 +161,11 @@ class MpiExchange final : public Exchange {
     std::ranges::fill(side.incoming, Incoming());
     side.own = send[state_->host];
     for_each_peer([&](std::int32_t peer) {
-      side.header[peer] = {round, std::ssize(send[peer]), static_cast<std::int32_t>(channel)};
+      Header& header = side.header[peer];
+      header = {.round = round,
+                .bytes = std::ssize(send[peer]),
+                .channel = static_cast<std::int32_t>(channel)};
+      header.set_stage(stage);
       this->send(std::as_bytes(std::span(&side.header[peer], 1)), peer, kHeaderTag,
                  {Purpose::kSend, peer, static_cast<std::size_t>(channel)});
       this->send(send[peer], peer, kMessageTag + static_cast<std::int32_t>(channel),
@@ -161,18 +181,20 @@ class MpiExchange final : public Exchange {
     const auto is_late = [&](std::int32_t peer) {
       return !side.incoming[peer].complete() || side.unsent[peer] != 0;
     };
-    bool gave_up = false;
+    bool gave_up = false, differs = false;
     wait(rounds_.stage(channel), round, is_late, [&] {
       bool complete = true;
       for_each_peer([&](std::int32_t peer) {
         hear(peer, round);
         receive(peer);
         gave_up |= state_->peers[peer].gave_up && state_->peers[peer].heard < round;
+        differs |= state_->peers[peer].differs;
         complete &= side.incoming[peer].complete() && side.unsent[peer] == 0;
       });
-      return complete || gave_up;
+      return complete || gave_up || differs;
     });
     if (gave_up) throw give_up("", kFollows);
+    if (differs) throw give_up(difference(), kFailed);
     rounds_.close(channel);
     for (std::int32_t from = 0; from < state_->hosts; ++from)
       received[from] = from == state_->host ? side.own : ByteSpan(side.incoming[from].memory);
@@ -257,7 +279,7 @@ class MpiExchange final : public Exchange {
   /// here.
   void hear(std::int32_t host, std::int64_t round) {
     Peer& peer = state_->peers[host];
-    if (peer.listening || peer.gave_up || peer.heard >= round) return;
+    if (peer.listening || peer.gave_up || peer.differs || peer.heard >= round) return;
     reserve(1);
     const std::span<std::byte> bytes = std::as_writable_bytes(std::span(&peer.message, 1));
     note(state_->communicator->receive(bytes, host, kHeaderTag), {Purpose::kHear, host, 0});
@@ -316,18 +338,37 @@ class MpiExchange final : public Exchange {
       return;
     }
     ++peer.heard;
-    if (header.channel >= kNumChannels || header.round != peer.heard ||
-        (!giving_up_ && rounds_.number(static_cast<Channel>(header.channel)) != header.round)) {
+    if (header.channel >= kNumChannels || header.round != peer.heard)
       fail(Knowledge::kSeen,
-           "mpi exchange: the hosts do not make the same calls: in round " +
-               std::to_string(peer.heard) + " rank " + std::to_string(host) + " uses channel " +
-               std::to_string(header.channel) + ", and rank " + std::to_string(state_->host) +
-               " another; it waited in: " + to_string(stage),
+           "mpi exchange: what rank " + std::to_string(host) + " sent as its round " +
+               std::to_string(peer.heard) + " is none; rank " + std::to_string(state_->host) +
+               " waited in: " + to_string(stage),
            round);
-    }
+    // Its channel may still have a round open, whose message comes first.
+    peer.differs = !giving_up_ && !started_alike(header);
+    if (!peer.differs) expect(host, header);
+  }
+
+  /// Makes known what comes from a host on the channel of a header.
+  void expect(std::int32_t host, const Header& header) noexcept {
     Incoming& incoming = state_->sides[static_cast<std::size_t>(header.channel)].incoming[host];
     incoming.bytes = header.bytes;
     incoming.begun = 0;
+  }
+
+  bool started_alike(const Header& header) const noexcept {
+    Started own = rounds_.started(header.round);
+    own.stage.what = own.stage.what.substr(0, header.what.size());
+    return own == header.started();
+  }
+
+  /// Returns why hosts that started a round differently cannot go on. Requires: one has.
+  std::string difference() const noexcept {
+    const auto peer = std::ranges::find(state_->peers, true, &Peer::differs);
+    const Header& header = peer->message.header;
+    return different_calls(state_->host, rounds_.started(header.round),
+                           static_cast<std::int32_t>(peer - state_->peers.begin()),
+                           header.started());
   }
 
   /// Lets MPI work until `done` says so. Throws StateError if nothing has come for the deadline, or
@@ -375,7 +416,7 @@ class MpiExchange final : public Exchange {
   GivenUp give_up(std::string_view reason, std::int32_t how) {
     giving_up_ = true;
     reason = reason.substr(0, state_->farewell.reason.size());
-    state_->farewell.header = {0, std::ssize(reason), how};
+    state_->farewell.header = {.bytes = std::ssize(reason), .channel = how};
     std::ranges::copy(reason, state_->farewell.reason.begin());
     const ByteSpan whole = std::as_bytes(std::span(&state_->farewell, 1));
     const ByteSpan bytes = whole.first(offsetof(HeaderMessage, reason) + reason.size());
@@ -412,8 +453,14 @@ class MpiExchange final : public Exchange {
       }
       read &= incoming.begun >= incoming.bytes && incoming.open == 0;
     }
-    if (read) hear(host, kLastRound);
-    return read && peer.gave_up;
+    if (!read) return false;
+    if (peer.differs) {
+      expect(host, peer.message.header);
+      peer.differs = false;
+      return false;
+    }
+    hear(host, kLastRound);
+    return peer.gave_up;
   }
 
   bool all_sent() const noexcept {
