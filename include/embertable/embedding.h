@@ -500,6 +500,14 @@ class EMBERTABLE_API Embedding {
   /// calls.
   std::int64_t drop_dequeued_batches();
 
+  /// Drops the newest `steps` steps that every replica has enqueued its batch for and none has
+  /// dequeued, by default all, and what drop_unmatched_batches drops: an error between `enqueue`
+  /// and `dequeue` leaves them behind, and the next `dequeue` would look up a batch that nobody
+  /// expects. Returns how many steps. Waits for a step that another thread runs. Other processes
+  /// are not told: all must make it after the same enqueue, or the next call of all fails. Throws
+  /// ValueError for negative steps; StateError as both calls above.
+  std::int64_t drop_queued_batches(std::optional<std::int64_t> steps = std::nullopt);
+
   /// Returns how many training batches were dequeued and lack their gradients: at most one, or two
   /// with pipelining. Throws StateError in a forked process.
   std::int64_t awaiting_gradients() const;

@@ -25,6 +25,12 @@ class EMBERTABLE_API GivenUp final : public StateError {
   /// Returns the host that gave up; of several, the first by number.
   std::int32_t host() const noexcept { return host_; }
 
+  /// Returns why, without the host: borrowed from this error.
+  std::string_view reason() const noexcept {
+    const std::string_view text = what();
+    return text.substr(text.find(": ") + 2);
+  }
+
  private:
   std::int32_t host_;
 };

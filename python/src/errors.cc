@@ -109,9 +109,7 @@ GivenUp given_up_of(nb::handle value, const std::string& what) {
 }
 
 nb::object to_python(const GivenUp& error) {
-  const std::string_view text = error.what();
-  const std::string_view reason = text.substr(text.find(": ") + 2);
-  return given_up_type()(error.host(), readable(reason));
+  return given_up_type()(error.host(), readable(error.reason()));
 }
 
 void bind_errors(nb::module_& module) {

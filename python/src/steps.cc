@@ -354,6 +354,27 @@ are not told. Raises RuntimeError if the engine is plain, and while another thre
 >>> embedding.drop_unmatched_batches()
 1)");
   type.def(
+      "drop_queued_batches",
+      [](Engine& self, nb::handle steps) {
+        std::optional<std::int64_t> newest;
+        if (!steps.is_none()) newest = integer(steps, "drop_queued_batches: steps");
+        return self.run(
+            [&](Embedding& embedding) { return embedding.drop_queued_batches(newest); });
+      },
+      nb::arg("steps") = nb::none(),
+      R"(Drops the newest `steps` steps that every replica has enqueued its batch for and none has dequeued, by default
+all, and what drop_unmatched_batches drops: an error between enqueue and dequeue leaves them behind, and the next dequeue
+would look up a batch that nobody expects. Gives how many steps. Waits for a step that another thread runs. Other processes
+are not told: all must call it after the same enqueue, or the next call of all fails. Raises ValueError for negative steps,
+RuntimeError as drop_unmatched_batches and drop_dequeued_batches.
+
+>>> table = embertable.TableConfig(8, 4, name="films")
+>>> embedding = embertable.Embedding(embertable.FeatureConfig(table), embertable.SGD(0.1), embertable.EngineStrategy(threads=1))
+>>> for ids in ([1, 2], [3, 4], [5, 6]):
+...     embedding.enqueue(np.array(ids))
+>>> embedding.drop_queued_batches(1), embedding.drop_queued_batches()
+(1, 2))");
+  type.def(
       "drop_dequeued_batches",
       [](Engine& self) {
         return self.run([](Embedding& embedding) { return embedding.drop_dequeued_batches(); });

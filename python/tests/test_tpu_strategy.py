@@ -221,11 +221,11 @@ def test_the_first_error_is_raised_though_nothing_can_be_dropped(monkeypatch):
     embedding = numbers_on(on)
     calls = []
 
-    def refuse(self):
+    def refuse(self, steps):
         calls.append(self)
         raise RuntimeError("another thread enqueues")
 
-    monkeypatch.setattr(tpu.TPUEmbedding, "drop_unmatched_batches", refuse)
+    monkeypatch.setattr(tpu.TPUEmbedding, "drop_queued_batches", refuse)
 
     def step():
         if tpu.get_replica_context().replica_id_in_sync_group == 1:
@@ -253,6 +253,45 @@ def test_a_scope_that_an_interruption_cuts_off_ends_no_other():
         cut_off.pop().close()
         assert tpu.get_strategy() is on
     assert tpu.get_strategy() is None
+
+
+@pytest.mark.parametrize("replicas", [1, 2])
+@pytest.mark.parametrize("ahead", [0, 1])
+@pytest.mark.parametrize("dequeues", [False, True])
+def test_a_run_that_fails_leaves_the_queue_as_deep_as_it_was(replicas, ahead, dequeues):
+    on = strategy(replicas_per_host=replicas, timeout=0.2)
+    embedding = numbers_on(on)
+
+    def feed(x):
+        embedding.enqueue({"f": np.array([x])}, training=False)
+
+    def step(x, fails):
+        if not dequeues:
+            feed(x)
+        if fails and not dequeues:
+            raise ValueError("no labels")
+        value = embedding.dequeue()["f"].item()
+        if dequeues:
+            feed(x)
+        if fails:
+            raise ValueError("no labels")
+        return value
+
+    depth = max(ahead, dequeues)
+    for x in range(1, depth + 1):
+        on.run(feed, (x,))
+    found = []
+    for x in range(depth + 1, depth + 6):
+        fails = x == depth + 3
+        try:
+            value = on.run(step, (x, fails))
+            found.append(value if replicas == 1 else value[0])
+        except ValueError:
+            found.append("failed")
+    if dequeues:  # the oldest batch went with the run that failed, and the one that it enqueued came after it
+        assert found == [1, 2, "failed", 4, 5]
+    else:
+        assert found == ([1, 2, "failed", 4, 5] if depth == 0 else [1, 2, "failed", 3, 5])
 
 
 @pytest.mark.parametrize("fails", ["before", "its ids"])

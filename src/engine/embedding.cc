@@ -194,6 +194,14 @@ std::int64_t Embedding::drop_dequeued_batches() {
   return engine_->schedule.drop_dequeued();
 }
 
+std::int64_t Embedding::drop_queued_batches(std::optional<std::int64_t> steps) {
+  engine_->setup.require_accelerated("drop_queued_batches");
+  if (steps.value_or(0) < 0)
+    throw ValueError("drop_queued_batches: steps must be >= 0, got " + std::to_string(*steps));
+  const auto lock = engine_->runner.lock("drop_queued_batches");
+  return engine_->runner.drop_queued(steps);
+}
+
 std::int64_t Embedding::awaiting_gradients() const {
   engine_->setup.require_same_process("awaiting_gradients");
   return engine_->schedule.lacking_gradients();

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -63,6 +64,10 @@ class StepRunner {
   /// Runs the pending update, if there is one, or drops it.
   void flush();
   void drop_pending();
+
+  /// Drops the newest `steps` queued steps, or all, and returns how many. Requires: the step lock
+  /// is held.
+  std::int64_t drop_queued(std::optional<std::int64_t> steps);
 
   /// After a restore of failed tables: drops the dequeued batches without gradients and the pending
   /// update.

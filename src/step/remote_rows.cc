@@ -29,6 +29,10 @@ bool RemoteRows::asked_for(const HostStep& step) noexcept {
 }
 
 bool RemoteRows::fetch(HostStep& step, bool training, bool has_next) {
+  if (std::exchange(left_, false)) {
+    if (exchange_.is_open(Channel::kAhead)) messages_.finish(Channel::kAhead);
+    kept_->memory.reset();
+  }
   const bool asked = ahead_ == &step;
   if (!asked) ask(step, Channel::kStep);
   // The questions of another step, or of an earlier engine, may be on their way.
@@ -55,8 +59,8 @@ void RemoteRows::ask(HostStep& step, Channel channel) {
 void RemoteRows::keep_questions() noexcept {
   static std::mutex mutex;
   static Kept* last = nullptr;  // nothing destroys what a round that is open may still write to
-  if (ahead_ == nullptr || !exchange_.is_open(Channel::kAhead)) return;
-  kept_->memory = std::move(ahead_->memory);
+  if ((ahead_ == nullptr && !left_) || !exchange_.is_open(Channel::kAhead)) return;
+  if (!left_) kept_->memory = std::move(ahead_->memory);
   const std::lock_guard lock(mutex);
   kept_->before = last;
   last = kept_.release();
@@ -66,6 +70,13 @@ void RemoteRows::drop_questions() noexcept {
   if (ahead_ == nullptr) return;
   put_rows_back(*ahead_, exchange_.host());
   ahead_ = nullptr;
+}
+
+void RemoteRows::leave_questions() noexcept {
+  HostStep* const dropped = ahead_;
+  drop_questions();
+  left_ = dropped != nullptr && exchange_.is_open(Channel::kAhead);
+  if (left_) kept_->memory = std::move(dropped->memory);
 }
 
 }  // namespace embertable

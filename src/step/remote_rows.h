@@ -41,6 +41,10 @@ class RemoteRows {
   /// Forgets the next step's questions: the step is looked up anew.
   void drop_questions() noexcept;
 
+  /// Forgets them as drop_questions, because the step is dropped. The next `fetch` of every host
+  /// reads what is on its way.
+  void leave_questions() noexcept;
+
   std::int64_t scratch_bytes() const noexcept { return router_.scratch_bytes(); }
 
  private:
@@ -55,6 +59,7 @@ class RemoteRows {
   RowRouter router_;
   HostStep* ahead_ = nullptr;   ///< the step that was asked for before its forward
   std::unique_ptr<Kept> kept_;  ///< for its memory
+  bool left_ = false;           ///< the questions in `kept_`, of a dropped step, are not read yet
 };
 
 }  // namespace embertable

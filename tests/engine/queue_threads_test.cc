@@ -594,6 +594,45 @@ TEST(EngineQueues, DequeuedBatchesAreDroppedAndAreNoSteps) {
   }
 }
 
+TEST(EngineQueues, QueuedBatchesAreDroppedTheNewestFirst) {
+  const Ids kept = {0}, dropped = {1};
+  for (const std::int32_t hosts : {1, 2, 4}) {
+    for (const bool pipelined : {false, true}) {
+      SCOPED_TRACE(std::to_string(hosts) + (pipelined ? " hosts, pipelined" : " hosts"));
+      EmbeddingOptions options;
+      options.queue_capacity = 4;
+      options.pipeline_execution_with_tensor_core = pipelined;
+      Embedding engine(one_zero_table(2, 1), sgd(1),
+                       make_strategy({.hosts = hosts, .replicas_per_host = 4 / hosts}), options);
+      engine.build(1);
+      const auto enqueue = [&](std::initializer_list<const Ids*> batches) {
+        for (const Ids* ids : batches)
+          engine.enqueue(std::vector<Batch>(4, batch_of(DenseIds{*ids, {}})));
+      };
+      EXPECT_EQ(refusal<ValueError>([&] { engine.drop_queued_batches(-1); }),
+                "drop_queued_batches: steps must be >= 0, got -1");
+      EXPECT_EQ(engine.drop_queued_batches(), 0);
+      enqueue({&kept, &kept, &dropped});
+      engine.replica(3).enqueue(batch_of(DenseIds{dropped, {}}));
+      EXPECT_EQ(engine.drop_queued_batches(0), 0);  // only what the others lack
+      EXPECT_EQ(engine.drop_queued_batches(1), 1);
+      train_oldest(engine);  // the hosts ask each other for the rows of the step after it
+      EXPECT_EQ(engine.drop_queued_batches(0), 0);
+      train_oldest(engine);
+      for (int round = 0; round < 3; ++round) {
+        enqueue({&kept, &dropped, &dropped});
+        train_oldest(engine);
+        EXPECT_EQ(engine.drop_queued_batches(5), 2);
+        enqueue({&kept, &kept});
+        train_oldest(engine);
+        train_oldest(engine);
+      }
+      EXPECT_EQ(engine.step(), 11);
+      EXPECT_EQ(variable(engine, "t", 2, 1), (F{-44, 0}));
+    }
+  }
+}
+
 TEST(EngineQueues, WhoWaitsForRoomHasItOnceBatchesAreDropped) {
   Embedding engine = engine_of(strategy_with(kLong, 2), 1);
   engine.build(1);

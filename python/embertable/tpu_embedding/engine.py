@@ -82,7 +82,8 @@ class TPUEmbedding(Embedding):
         [(2, 4), (2, 4)]
         """
         own = self._own_replica()
-        if (context := self._context()) is not None:
+        context = self._context()
+        if context is not None:
             context._fed.add(self)
         with self._building():
             if own is None:
@@ -91,6 +92,8 @@ class TPUEmbedding(Embedding):
                 raise ValueError("device must be None inside of a function that runs for one replica")
             else:
                 own.enqueue(features, weights, training, name, mode_override=mode_override, timeout=timeout)
+        if context is not None:
+            context._deeper[self] += 1
 
     def dequeue(self, out: Any = None, name: str | None = None, *, timeout: float = 0) -> Any:
         """Looks up the oldest batch: arrays of shape S + [dim] in the containers of feature_config, for several replicas a
@@ -110,9 +113,13 @@ class TPUEmbedding(Embedding):
         own = self._own_replica()
         if own is not None and out is not None:
             raise ValueError("out must be None inside of a function that runs for one replica")
-        if (context := self._context()) is not None and not self.awaiting_gradients:
+        context = self._context()
+        if context is not None and not self.awaiting_gradients:
             context._dequeued.add(self)
-        return super().dequeue(out, timeout=timeout) if own is None else own.dequeue(timeout=timeout)
+        activations = super().dequeue(out, timeout=timeout) if own is None else own.dequeue(timeout=timeout)
+        if context is not None:
+            context._deeper[self] -= 1
+        return activations
 
     def apply_gradients(self, gradients: Any, name: Any = None, *, token: LookupToken | None = None) -> None:  # type: ignore[override]
         """Applies one gradient for each activation (None: zeros) of the oldest dequeued training batch, in the same

@@ -1,5 +1,6 @@
 """Strategies: on which devices an embedding is, and what runs once for each replica."""
 
+import collections
 import contextlib
 import contextvars
 import ctypes
@@ -28,6 +29,7 @@ class ReplicaContext:
         self.strategy = strategy
         self.local_replica = local_replica
         self._fed: set[Any] = set()  # the embeddings that the function has enqueued batches of
+        self._deeper: collections.Counter[Any] = collections.Counter()  # by embedding: batches enqueued less those dequeued
         self._dequeued: set[Any] = set()  # those that it dequeues from while no batch awaits its gradients
 
     @property
@@ -42,22 +44,27 @@ class ReplicaContext:
         return f"ReplicaContext(replica {self.replica_id_in_sync_group} of {self.num_replicas_in_sync})"
 
 
-def _drop_unmatched(contexts: Sequence[ReplicaContext]) -> None:
-    """Drops what replicas have enqueued for steps that another one, which failed, has no batch of. Not where another
-    thread enqueues: a replica that has not ended, or one that feeds the embedding besides."""
-    for embedding in set().union(*(context._fed for context in contexts)):
+def _fed_by(contexts: Sequence[ReplicaContext]) -> set[Any]:
+    return set().union(*(context._fed for context in contexts))
+
+
+def _drop(contexts: Sequence[ReplicaContext]) -> None:
+    """Drops what replicas, all of which have ended, have enqueued in this run and not dequeued, so that the queues are as
+    deep as before, and what they have dequeued and given no gradients. Not where a thread that feeds an embedding besides
+    enqueues."""
+    for embedding in _fed_by(contexts):
         with contextlib.suppress(RuntimeError):
-            embedding.drop_unmatched_batches()
-
-
-def _drop_dequeued(contexts: Sequence[ReplicaContext]) -> None:
-    """Drops the batches that replicas, all of which have ended, have dequeued and given no gradients. Of several processes
-    one does not know whether the others give some."""
-    if contexts[0].strategy.local_replicas < contexts[0].strategy.replicas:
-        return
+            embedding.drop_queued_batches(max(0, min(context._deeper[embedding] for context in contexts)))
     for embedding in set().union(*(context._dequeued for context in contexts)):
         with contextlib.suppress(RuntimeError):
             embedding.drop_dequeued_batches()
+
+
+def _drop_unmatched(contexts: Sequence[ReplicaContext]) -> None:
+    """Drops what replicas have enqueued for steps that one which has not ended has no batch of, unless it enqueues now."""
+    for embedding in _fed_by(contexts):
+        with contextlib.suppress(RuntimeError):
+            embedding.drop_unmatched_batches()
 
 
 class _OfThread(threading.local):
@@ -203,9 +210,9 @@ class TPUStrategy(EngineStrategy):
 
         Returns what fn returns: for several replicas a tree with a PerReplica in the place of each leaf. If fn raises, the
         error that came first is raised once all replicas have ended; one that waits for the replica that failed ends after
-        the strategy's timeout. Batches that fn has enqueued and some replica lacks are dropped, and, where this process is all
-        hosts and no batch awaited its gradients before, those that it has dequeued and given none; a step that has its
-        batches of all replicas stays queued. Ctrl-C is raised in all replicas, which end at their next line of Python; after ten
+        the strategy's timeout. Batches that fn has enqueued and not dequeued are dropped, and, where no batch awaited its
+        gradients before, those that it has dequeued and given none. Where a function fails in one of several processes, the
+        others' next call, or this one's, fails too, and drops theirs. Ctrl-C is raised in all replicas, which end at their next line of Python; after ten
         seconds `run` does not wait for them any longer. Raises RuntimeError inside of another run.
 
         >>> strategy = tpu.TPUStrategy(replicas_per_host=2, threads=1)
@@ -225,7 +232,7 @@ class TPUStrategy(EngineStrategy):
             try:
                 return self._call(fn, calls[0], context)
             except BaseException:
-                _drop_dequeued([context])
+                _drop([context])
                 raise
         return merged(self._on_threads(fn, calls))
 
@@ -261,13 +268,12 @@ class TPUStrategy(EngineStrategy):
                 end.wait()
         except BaseException as error:  # such as that of Ctrl-C: nobody would be left to end the replicas
             _end([(thread, end) for thread, end in zip(threads, ends) if thread.ident is not None], type(error))
-            _drop_unmatched(contexts)
+            (_drop if all(end.is_set() for end in ends) else _drop_unmatched)(contexts)
             raise
         for thread in threads:
             thread.join()
         if errors:
-            _drop_unmatched(contexts)
-            _drop_dequeued(contexts)
+            _drop(contexts)
             raise errors[0][1]
         return results
 

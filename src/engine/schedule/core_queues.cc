@@ -43,9 +43,13 @@ bool CoreQueues::all_have(std::int64_t number) const {
   return std::ranges::all_of(queues_, [&](const Queue& queue) { return queue.enqueued > number; });
 }
 
-std::int64_t CoreQueues::remove_unmatched(std::vector<Step*>& free) {
-  const auto [least, most] = std::ranges::minmax_element(queues_, {}, &Queue::enqueued);
-  const std::int64_t first = least->enqueued, last = most->enqueued;
+std::int64_t CoreQueues::queued() const {
+  return std::ranges::min(queues_, {}, &Queue::enqueued).enqueued - dequeued_;
+}
+
+std::int64_t CoreQueues::remove_newest(std::int64_t steps, std::vector<Step*>& free) {
+  const std::int64_t first = dequeued_ + queued() - steps;
+  const std::int64_t last = std::ranges::max(queues_, {}, &Queue::enqueued).enqueued;
   if (first == last) return 0;
   // The step after the last may be open too, its batch refused, unless the queues are full.
   const std::int64_t end = std::min(last + 1, dequeued_ + capacity());

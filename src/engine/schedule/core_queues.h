@@ -50,9 +50,14 @@ class CoreQueues {
   /// Returns the step that follows the oldest; null while a queue lacks its batch.
   Step* second() const;
 
-  /// Removes the batches of steps that some core lacks, and gives these steps to `free`, which has
-  /// room for them. Returns how many batches. Requires: no thread fills a core.
-  std::int64_t remove_unmatched(std::vector<Step*>& free);
+  /// Returns how many steps are queued: every core has its batch of them.
+  std::int64_t queued() const;
+
+  /// Removes the batches of steps that some core lacks, and of the newest `steps` of those that are
+  /// queued. Gives these steps to `free`, which has room for them. Returns how many batches.
+  /// Requires: no thread fills a core; 0 <= steps <= queued().
+  std::int64_t remove_newest(std::int64_t steps, std::vector<Step*>& free);
+  std::int64_t remove_unmatched(std::vector<Step*>& free) { return remove_newest(0, free); }
 
   /// Returns the oldest step; `pop` also removes it.
   Step* front() const { return ring_[dequeued_ % capacity()]; }

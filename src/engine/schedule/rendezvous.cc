@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "embertable/errors.h"
+#include "embertable/exchange.h"
 #include "engine/schedule/patience.h"
 
 namespace embertable::engine {
@@ -15,6 +16,8 @@ namespace {
 [[noreturn]] void rethrow(const std::exception_ptr& error) {
   try {
     std::rethrow_exception(error);
+  } catch (const GivenUp& told) {
+    throw GivenUp(told.host(), told.reason());
   } catch (const StateError& refusal) {
     throw StateError(refusal.what());
   }

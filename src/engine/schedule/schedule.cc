@@ -145,14 +145,32 @@ std::int64_t Schedule::drop_dequeued() {
 std::int64_t Schedule::drop_unmatched() {
   const std::lock_guard lock(mutex_);
   waits_.note_caller();
-  for (std::int32_t core = 0; core < queues_.cores(); ++core) {
-    if (!queues_.is_held({core, core + 1})) continue;
-    throw StateError("drop_unmatched_batches: another thread enqueues a batch of " +
-                     queues_.name_of(core));
-  }
+  require_no_filler("drop_unmatched_batches");
   const std::int64_t batches = queues_.remove_unmatched(free_);
   waits_.serve();
   return batches;
+}
+
+std::int64_t Schedule::drop_queued(std::optional<std::int64_t> steps) {
+  const std::lock_guard lock(mutex_);
+  waits_.note_caller();
+  require_no_filler("drop_queued_batches");
+  const std::int64_t dropped = std::min(queues_.queued(), steps.value_or(queues_.queued()));
+  queues_.remove_newest(dropped, free_);
+  waits_.serve();
+  return dropped;
+}
+
+bool Schedule::has_queued() const {
+  const std::lock_guard lock(mutex_);
+  return queues_.is_complete();
+}
+
+void Schedule::require_no_filler(std::string_view call) const {
+  for (std::int32_t core = 0; core < queues_.cores(); ++core)
+    if (queues_.is_held({core, core + 1}))
+      throw StateError(std::string(call) + ": another thread enqueues a batch of " +
+                       queues_.name_of(core));
 }
 
 void Schedule::dequeued() {

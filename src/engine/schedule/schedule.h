@@ -102,6 +102,13 @@ class Schedule {
   /// whose batch another thread is enqueueing.
   std::int64_t drop_unmatched();
 
+  /// Drops these too, and of the queued steps the newest `steps`, or all. Returns of how many
+  /// steps. Throws likewise. Requires: the step lock is held.
+  std::int64_t drop_queued(std::optional<std::int64_t> steps);
+
+  /// Whether a step is queued.
+  bool has_queued() const;
+
   /// Notes that the gradients of the oldest step have come. `updated`: rows were updated by them,
   /// so that the step is free; else the caller gives it back once they are.
   void gradients_came(bool updated);
@@ -129,6 +136,7 @@ class Schedule {
   void add_free_step();
   Step* take_locked();
   std::string first_awaiting() const;
+  void require_no_filler(std::string_view call) const;
   [[noreturn]] void refuse_number(std::int32_t core, std::int32_t other) const;
   [[noreturn]] void refuse_mode(const Step& step, std::int32_t core) const;
 
