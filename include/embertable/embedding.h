@@ -504,7 +504,7 @@ class EMBERTABLE_API Embedding {
   /// dequeued, by default all, and what drop_unmatched_batches drops: an error between `enqueue`
   /// and `dequeue` leaves them behind, and the next `dequeue` would look up a batch that nobody
   /// expects. Returns how many steps. Waits for a step that another thread runs. Other processes
-  /// are not told: all must make it after the same enqueue, or the next call of all fails. Throws
+  /// are not told: if not all make it after the same enqueue, the next call of all may fail. Throws
   /// ValueError for negative steps; StateError as both calls above.
   std::int64_t drop_queued_batches(std::optional<std::int64_t> steps = std::nullopt);
 

@@ -365,8 +365,8 @@ are not told. Raises RuntimeError if the engine is plain, and while another thre
       R"(Drops the newest `steps` steps that every replica has enqueued its batch for and none has dequeued, by default
 all, and what drop_unmatched_batches drops: an error between enqueue and dequeue leaves them behind, and the next dequeue
 would look up a batch that nobody expects. Gives how many steps. Waits for a step that another thread runs. Other processes
-are not told: all must call it after the same enqueue, or the next call of all fails. Raises ValueError for negative steps,
-RuntimeError as drop_unmatched_batches and drop_dequeued_batches.
+are not told: if not all call it after the same enqueue, the next call of all may fail. Raises ValueError for negative
+steps, RuntimeError as drop_unmatched_batches and drop_dequeued_batches.
 
 >>> table = embertable.TableConfig(8, 4, name="films")
 >>> embedding = embertable.Embedding(embertable.FeatureConfig(table), embertable.SGD(0.1), embertable.EngineStrategy(threads=1))

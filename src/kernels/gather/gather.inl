@@ -257,12 +257,18 @@ struct OutputsAhead {
 
   OutputsAhead(const GatherArgs& args, std::int64_t rows)
       : end(args.outputs_ahead ? args.last - rows : args.first),
-        distance(rows * args.rows.dim),
+        distance(V > 0 || args.outputs_ahead ? rows * args.rows.dim : 0),
         lines(V > 0 ? V : lines_of(args.out, args.rows.dim * 4, args.rows.dim * 4)) {}
 
   /// Called before output row i, which is at `out`, is written.
   EMBERTABLE_INLINE void fetch(std::int64_t i, const float* out) const {
-    if (i < end) prefetch_far<V>(out + distance, lines);
+    if constexpr (V > 0) {
+      if (i < end) prefetch_far<V>(out + distance, lines);
+    } else {  // gcc would compile the large loop over output rows once more for the rest of them
+      const auto bytes = static_cast<std::uintptr_t>(distance) * sizeof(float);
+      prefetch_far(reinterpret_cast<const void*>(reinterpret_cast<std::uintptr_t>(out) + bytes),
+                   lines);
+    }
   }
 
   /// Returns the number of rows between a copy's prefetch and its store: 4 KiB of them, at least 4.
@@ -487,7 +493,8 @@ void gather_rows(const GatherArgs& args) {
     return args.wide ? gather_on_grid<AnyRows<std::uint64_t, Row>>(args)
                      : gather_on_grid<AnyRows<std::uint32_t, Row>>(args);
   }
-  if constexpr (kTypeOf<Row> != RowType::kInt8) {
+  // What has no AVX2 is served by the form for any dim.
+  if constexpr (EMBERTABLE_LEVEL > 0 && kTypeOf<Row> != RowType::kInt8) {
     const int lines = row_lines(args.rows);
     if (lines == 1 && dim == 16) return gather_as<1, Row>(args);
     if (lines * 64 == Row::row_bytes(dim)) {
