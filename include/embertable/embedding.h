@@ -127,7 +127,8 @@ struct EnqueueOptions {
 
 /// Options of `dequeue`.
 struct DequeueOptions {
-  /// Time to wait for all batches, >= 0; the last replica's value counts. Unset: see Embedding.
+  /// Time to wait for all batches, >= 0; the last replica's value counts. The first wait for each
+  /// other as long as the strategy says. Unset: see Embedding.
   std::optional<std::chrono::milliseconds> timeout = {};
 };
 
@@ -343,10 +344,12 @@ struct RestoreReport {
 /// Hosts that are processes of their own (StrategyOptions::exchange) make these calls together, in
 /// the same order: dequeue, apply_gradients, look_up, gradient_sums, read_rows, assign_rows, save,
 /// restore and digest. A call that throws on one of them throws on all: StateError naming the first
-/// host at fault and its reason where there is no error of their own, as for a batch that only one
-/// host lacks. So it is if they make different calls. They can go on, or save. A host that does not
-/// come by the exchange's deadline is named, and the exchange cannot be used any more. `enqueue`,
-/// `build`, `step`, `memory` and `last_step` concern one process and send nothing.
+/// host at fault and its reason where there is no error of their own. Only a host that lacks its
+/// batch, in `dequeue` or `apply_gradients`, must say so with `abandon_step`. If they make
+/// different calls, all throw GivenUp, which names two hosts and what each is in. They can go on,
+/// or save. A host that does not come by the exchange's deadline is named, and the exchange cannot
+/// be used any more. `enqueue`, `build`, `step`, `memory` and `last_step` concern one process and
+/// send nothing.
 ///
 /// A function that an engine calls, such as an initializer, a rule, a rate, a log or an executor,
 /// must not call that engine's queues, steps, rows, memory or build: such a call throws StateError
@@ -504,9 +507,15 @@ class EMBERTABLE_API Embedding {
   /// dequeued, by default all, and what drop_unmatched_batches drops: an error between `enqueue`
   /// and `dequeue` leaves them behind, and the next `dequeue` would look up a batch that nobody
   /// expects. Returns how many steps. Waits for a step that another thread runs. Other processes
-  /// are not told: if not all make it after the same enqueue, the next call of all may fail. Throws
-  /// ValueError for negative steps; StateError as both calls above.
+  /// are not told: if not all make it after the same enqueue, the next call of all throws, or steps
+  /// go on with batches that were not enqueued together. Throws ValueError for negative steps;
+  /// StateError if plain, not built or failed, in a forked process, in a function that a step
+  /// calls, or while another thread enqueues.
   std::int64_t drop_queued_batches(std::optional<std::int64_t> steps = std::nullopt);
+
+  /// Returns for how many steps every replica has enqueued its batch and none has dequeued it.
+  /// Throws StateError in a forked process.
+  std::int64_t queued_batches() const;
 
   /// Returns how many training batches were dequeued and lack their gradients: at most one, or two
   /// with pipelining. Throws StateError in a forked process.

@@ -17,6 +17,8 @@ namespace embertable {
 using ByteSpan = std::span<const std::byte>;
 
 /// Thrown by a call on an exchange after another host has given up: an echo of that host's error.
+/// Or because hosts make different calls: `host` is then one of those that found it, maybe this
+/// one.
 class EMBERTABLE_API GivenUp final : public StateError {
  public:
   GivenUp(std::int32_t host, std::string_view reason)
@@ -90,8 +92,8 @@ class EMBERTABLE_API Exchange {
 
   /// Closes the channel's round: received[h] becomes what host h sent to this one, 64-byte aligned
   /// and valid until the channel's next `start`. The message of a host to itself is passed without
-  /// a copy. If a host gave up before it started this round, or if hosts started it differently,
-  /// all others throw GivenUp, and no host has an open round any more. After another error, the
+  /// a copy. If a host gave up before it started this round, all others throw GivenUp; if hosts
+  /// started it differently, all hosts do. No host has an open round then. After another error, the
   /// caller owes an `abort`. If all messages of the round are empty, it needs no memory. Requires:
   /// the channel has an open round; received.size() == hosts().
   virtual void finish(Channel channel, std::span<ByteSpan> received) = 0;

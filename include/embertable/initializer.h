@@ -55,7 +55,7 @@ class EMBERTABLE_API Initializer {
   static Initializer function(Function function);
 
   /// Returns the initializer of a table that sets none: truncated normal, mean 0, stddev
-  /// 1/sqrt(dim).
+  /// 1/sqrt(dim). Throws ValueError for a dim below 1.
   static Initializer default_for(std::int32_t dim);
 
   /// True for a truncated normal of mean 0 and, to six digits, stddev 1/sqrt(dim).

@@ -11,6 +11,7 @@ from __future__ import annotations
 import datetime
 import struct
 import time
+import zlib
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
@@ -25,23 +26,23 @@ __all__ = ["TorchDistributed"]
 # collective. Both are padded, so that messages lie on 64-byte borders.
 _SLOT = 4096
 _SMALL = _SLOT - 128
-# Whether the host gives up; bytes of the message; bytes of the host's largest message; the channel, and as much of the
-# stage as fits.
-_HEADER = struct.Struct("=?qqi96s")
-_STAGE = 96
+# Whether the host gives up; bytes of the message; bytes of the host's largest message; the channel; length, checksum and
+# beginning of the stage.
+_STAGE = 88
+_HEADER = struct.Struct(f"=?qqiiI{_STAGE}s")
 _CHANNELS = 3
 
 _Result = TypeVar("_Result")
 
 
-def _difference(host: int, rounds: Sequence[tuple[int, bytes]]) -> str | None:
-    """Why hosts that started a round on these channels, for these stages, cannot go on."""
+def _difference(host: int, rounds: Sequence[tuple[int, int, int, bytes]]) -> str | None:
+    """Why hosts that started a round on these channels, for these stages (see _HEADER), cannot go on."""
     other = next((other for other, started in enumerate(rounds) if started != rounds[host]), None)
     if other is None:
         return None
-    channels = rounds[host][1] == rounds[other][1]
-    own, theirs = (stage.decode(errors="replace") + (f" on channel {channel}" if channels else "")
-                   for channel, stage in (rounds[host], rounds[other]))
+    same_stage = rounds[host][1:] == rounds[other][1:]
+    own, theirs = (stage[:size].decode(errors="replace") + (f" on channel {channel}" if same_stage else "")
+                   for channel, size, _, stage in (rounds[host], rounds[other]))
     return f"hosts must make the same calls in the same order: host {host} is in: {own}; host {other} in: {theirs}"
 
 
@@ -74,11 +75,12 @@ class _Lane:
     def meet(self, gives_up: bool, messages: Sequence[memoryview | bytes], channel: int = -1,
              stage: str = "") -> tuple[list[bool], str | None]:
         """Waits for all hosts to start a round. Gives which of them give up, and if none does, how they differ."""
-        started = stage.encode(errors="backslashreplace")[:_STAGE]
+        started = stage.encode(errors="backslashreplace")
         sizes = [0 if to == self._host else len(message) for to, message in enumerate(messages)]
         slots = self._slots_out.view
         for to, message in enumerate(messages):
-            _HEADER.pack_into(slots, to * _SLOT, gives_up, sizes[to], max(sizes), channel, started)
+            _HEADER.pack_into(slots, to * _SLOT, gives_up, sizes[to], max(sizes), channel, len(started),
+                              zlib.crc32(started), started)
             if 0 < sizes[to] <= _SMALL:
                 first = to * _SLOT + _SLOT - _SMALL
                 slots[first:first + sizes[to]] = message
@@ -87,8 +89,7 @@ class _Lane:
         self._sizes = [size for _, size, *_ in headers]
         self._largest = max(largest for _, _, largest, *_ in headers)
         gave_up = [header[0] for header in headers]
-        rounds = [(channel, stage.rstrip(b"\0")) for *_, channel, stage in headers]
-        return gave_up, None if any(gave_up) else _difference(self._host, rounds)
+        return gave_up, None if any(gave_up) else _difference(self._host, [header[3:] for header in headers])
 
     def send(self, messages: Sequence[memoryview | bytes]) -> None:
         """Starts the second collective, if a host has a large message. All hosts have met."""

@@ -365,8 +365,9 @@ are not told. Raises RuntimeError if the engine is plain, and while another thre
       R"(Drops the newest `steps` steps that every replica has enqueued its batch for and none has dequeued, by default
 all, and what drop_unmatched_batches drops: an error between enqueue and dequeue leaves them behind, and the next dequeue
 would look up a batch that nobody expects. Gives how many steps. Waits for a step that another thread runs. Other processes
-are not told: if not all call it after the same enqueue, the next call of all may fail. Raises ValueError for negative
-steps, RuntimeError as drop_unmatched_batches and drop_dequeued_batches.
+are not told: if not all call it after the same enqueue, the next call of all raises, or steps go on with batches that were
+not enqueued together. Raises ValueError for negative steps; RuntimeError if plain, not built or failed, in a forked
+process, in a function that a step calls, and while another thread enqueues.
 
 >>> table = embertable.TableConfig(8, 4, name="films")
 >>> embedding = embertable.Embedding(embertable.FeatureConfig(table), embertable.SGD(0.1), embertable.EngineStrategy(threads=1))
@@ -392,6 +393,12 @@ plain, not built or failed, in a forked process, and in a function that a step c
 1
 >>> embedding.step
 0)");
+  type.def_prop_ro(
+      "queued_batches",
+      [](Engine& self) {
+        return self.ask([](const Embedding& embedding) { return embedding.queued_batches(); });
+      },
+      "For how many steps every replica has enqueued its batch and none has dequeued it.");
   type.def_prop_ro(
       "awaiting_gradients",
       [](Engine& self) {

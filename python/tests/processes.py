@@ -74,7 +74,25 @@ def errors_of_one_host_are_errors_on_all(exchange):
     if exchange.hosts > 1:
         error = raises(process.engine.digest if exchange.host == 0 else lambda: process.apply(activations))
         assert "GivenUp: host 0: hosts must make the same calls in the same order" in error, error
+        error = raises(lambda: process.engine.read_rows("users" if exchange.host == 0 else "films", [0]))
+        assert "GivenUp: host 0: hosts must make the same calls in the same order" in error, error
     process.apply(activations)
     for number in (2, 3):
         process.step(number)
+    return process.engine.digest()
+
+
+def batches_are_dropped_by_all_hosts(exchange, **options):
+    """As `trained` with four steps, where batches that are enqueued besides are dropped."""
+    process = Process(exchange, **options)
+    for number in range(4):
+        process.enqueue(number)
+        process.enqueue(90)
+        process.apply(process.dequeue())  # its hosts ask for the rows of batch 90, which they know
+        assert process.engine.queued_batches == 1 and process.engine.drop_queued_batches() == 1
+        process.enqueue(91)
+        assert process.engine.drop_queued_batches(1) == 1
+        process.enqueue(92)
+        process.dequeue()
+        assert process.engine.drop_dequeued_batches() == process.engine.drop_queued_batches() + 1 == 1
     return process.engine.digest()

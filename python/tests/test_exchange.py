@@ -1,5 +1,6 @@
 """Exchanges: those of C++, and those that Python defines, through which engines are hosts of each other."""
 
+import concurrent.futures
 import gc
 import os
 import pathlib
@@ -15,7 +16,7 @@ import pytest
 
 import embertable as et
 from exchange_contract import CONTRACT
-from processes import Process, errors_of_one_host_are_errors_on_all, raises, trained
+from processes import Process, batches_are_dropped_by_all_hosts, errors_of_one_host_are_errors_on_all, raises, trained
 
 
 class Board:
@@ -148,6 +149,47 @@ def test_pipelined_engines_give_what_one_process_gives(kind):
 def test_what_fails_on_one_host_fails_on_all(kind):
     expected = trained().engine.digest()
     assert on_all(KINDS[kind](), errors_of_one_host_are_errors_on_all) == [expected] * 3
+
+
+@pytest.mark.parametrize("pipelined", [False, True])
+@pytest.mark.parametrize("kind", ["local", "threads3", "board3"])
+def test_batches_are_dropped_by_all_hosts(kind, pipelined):
+    options = {"pipeline_execution_with_tensor_core": pipelined}
+    # With pipelining, the lookup of a batch that is dropped runs an update that otherwise waits for the next step's.
+    expected = batches_are_dropped_by_all_hosts(et.Exchange.local(), **options) if pipelined else trained().engine.digest()
+    for digest in on_all(KINDS[kind](), lambda exchange: batches_are_dropped_by_all_hosts(exchange, **options)):
+        assert digest == expected
+
+
+@pytest.mark.parametrize("options", [{"tables": ["films"]}, {"partial": True}, {"grow": ["films"]}])
+def test_hosts_restore_with_the_same_options(tmp_path, options):
+    def body(exchange):
+        process = trained(exchange, steps=1)
+        process.engine.save(tmp_path)
+        error = raises(lambda: process.engine.restore(tmp_path, **(options if exchange.host == 0 else {})))
+        process.engine.restore(tmp_path)
+        return error
+
+    for error in on_all(et.Exchange.threads(2), body):
+        assert error.startswith("GivenUp: host 0: hosts must make the same calls in the same order: "), error
+
+
+def test_each_replica_is_told_that_hosts_make_different_calls():
+    def body(exchange):
+        process = Process(exchange)
+        process.step(0)
+        if exchange.host == 1:
+            errors = [raises(process.engine.digest)]
+        else:
+            process.enqueue(1)
+            calls = [process.engine.replica(r).dequeue for r in range(process.strategy.local_replicas)]
+            with concurrent.futures.ThreadPoolExecutor(len(calls)) as pool:
+                errors = list(pool.map(raises, calls))
+        return errors
+
+    for errors in on_all(et.Exchange.threads(2), body):
+        for error in errors:
+            assert error.startswith("GivenUp: host 0: hosts must make the same calls in the same order: "), error
 
 
 def test_what_engines_save_any_number_of_hosts_restores(tmp_path):

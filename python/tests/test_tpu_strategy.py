@@ -294,6 +294,63 @@ def test_a_run_that_fails_leaves_the_queue_as_deep_as_it_was(replicas, ahead, de
         assert found == ([1, 2, "failed", 4, 5] if depth == 0 else [1, 2, "failed", 3, 5])
 
 
+@pytest.mark.parametrize("runs", [False, True])
+def test_ctrl_c_while_threads_begin_ends_them(monkeypatch, runs):
+    on = strategy(replicas_per_host=3, timeout=0.2)
+    embedding = numbers_on(on)
+
+    def step(x):
+        embedding.enqueue({"f": np.array([x])}, training=False)
+        return embedding.dequeue()["f"].item()
+
+    with monkeypatch.context() as patch:
+        whole, begun = threading.Thread.start, []
+
+        def interrupted(thread):
+            begun.append(thread)
+            if len(begun) < 2 or runs:
+                whole(thread)
+            if len(begun) == 2:
+                raise KeyboardInterrupt
+
+        patch.setattr(threading.Thread, "start", interrupted)
+        patch.setattr("embertable.tpu_embedding.strategy._PATIENCE_S", 1)
+        with pytest.raises(KeyboardInterrupt):
+            on.run(step, (1,))
+    assert len(begun) == 2 and not any(thread.is_alive() for thread in begun)
+    assert on.run(step, (2,)) == (2, 2, 2)
+
+
+@pytest.mark.parametrize("call", ["enqueue", "dequeue"])
+@pytest.mark.parametrize("ahead", [0, 1])
+def test_ctrl_c_that_comes_with_the_end_of_a_call_leaves_the_queue_as_it_was(monkeypatch, call, ahead):
+    on = strategy()
+    embedding = numbers_on(on)
+
+    def step(x):
+        embedding.enqueue({"f": np.array([x])})
+        values = embedding.dequeue()["f"]
+        embedding.apply_gradients({"f": np.zeros_like(values)})
+        return values.item()
+
+    if ahead:
+        embedding.enqueue({"f": np.array([9])})
+    with monkeypatch.context() as patch:
+        whole = getattr(et.Embedding, call)
+
+        def interrupted(self, *args, **kwargs):
+            whole(self, *args, **kwargs)
+            raise KeyboardInterrupt
+
+        patch.setattr(et.Embedding, call, interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            on.run(step, (1,))
+    assert embedding.queued_batches == (ahead if call == "enqueue" or ahead else 0)
+    assert embedding.awaiting_gradients == 0
+    expected = 2 if not ahead else 9 if call == "enqueue" else 1
+    assert on.run(step, (2,)) == expected
+
+
 @pytest.mark.parametrize("fails", ["before", "its ids"])
 def test_a_replica_that_fails_leaves_the_others_no_batch_ahead(fails):
     on = strategy(replicas_per_host=2, timeout=0.2)

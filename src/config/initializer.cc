@@ -249,6 +249,7 @@ Initializer Initializer::function(Function function) {
 
 Initializer Initializer::default_for(std::int32_t dim) {
   const FloatEnvironment ours;
+  if (dim < 1) throw ValueError("initializer: dim must be >= 1, got " + std::to_string(dim));
   return truncated_normal(0, 1 / std::sqrt(static_cast<float>(dim)));
 }
 

@@ -8,6 +8,7 @@
 
 #include "base/bfloat16.h"
 #include "embertable/errors.h"
+#include "optimizer/slots_only.h"
 
 namespace embertable::engine {
 namespace {
@@ -127,6 +128,10 @@ float DynamicRate::ask(std::int64_t number) const {
 }
 
 void ask_rates(const Assembly& assembly, std::int64_t number, std::vector<float>& rates) {
+  for (const ResolvedTable& table : assembly.tables)
+    if (table.optimizer && is_slots_only(*table.optimizer))
+      throw StateError("apply_gradients: table '" + table.name() +
+                       "' has slots_only, which steps no row; give an update of your own");
   rates.clear();
   for (const DynamicRate& dynamic : assembly.dynamic_rates) rates.push_back(dynamic.ask(number));
 }

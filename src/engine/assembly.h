@@ -48,7 +48,8 @@ struct Assembly {
   std::vector<DynamicRate> dynamic_rates;  ///< by tag
 };
 
-/// Calls every dynamic rate once for a step and fills `rates` by tag. Throws as DynamicRate::ask.
+/// Calls every dynamic rate once for a step and fills `rates` by tag. Throws as DynamicRate::ask,
+/// and StateError naming a table whose optimizer steps no row.
 void ask_rates(const Assembly& assembly, std::int64_t number, std::vector<float>& rates);
 
 /// Returns every table as the caller sees it. trainable: the caller may write its rows.

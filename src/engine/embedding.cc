@@ -202,6 +202,11 @@ std::int64_t Embedding::drop_queued_batches(std::optional<std::int64_t> steps) {
   return engine_->runner.drop_queued(steps);
 }
 
+std::int64_t Embedding::queued_batches() const {
+  engine_->setup.require_same_process("queued_batches");
+  return engine_->schedule.queued();
+}
+
 std::int64_t Embedding::awaiting_gradients() const {
   engine_->setup.require_same_process("awaiting_gradients");
   return engine_->schedule.lacking_gradients();

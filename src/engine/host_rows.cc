@@ -32,11 +32,12 @@ std::vector<std::int64_t> ids_at(IntegerSpan ids, std::span<const std::int64_t> 
   return chosen;
 }
 
-/// Finds a variable and checks what all hosts ask of theirs, each for itself.
+/// Finds the variable, which must be the same on all hosts, and checks what each asks of it.
 Tables::Variable find(HostGroup& hosts, std::string_view call, const Tables& tables,
                       std::string_view name, IntegerSpan ids, std::int64_t values) {
   Tables::Variable variable;
-  hosts.together(call, [&] {
+  const std::string stage = std::string(call) + " of '" + std::string(name) + "'";
+  hosts.together(stage, [&] {
     variable = tables.find(name);
     Tables::check_rows(variable, ids, values);
   });

@@ -30,6 +30,20 @@ void require_trainable(const checkpoint::SavedTable& table, const std::filesyste
       " must have float32 or bfloat16 rows, got int8, which a ServingEmbedding serves");
 }
 
+/// Names a restore by its options: "restore of tables 'a', 'b', partial, growing 'a'".
+std::string what_of(const RestoreOptions& options) {
+  const auto named = [](std::string text, const std::vector<std::string>& names) {
+    for (const std::string& name : names)
+      text += (&name == names.data() ? " '" : ", '") + name + "'";
+    return text;
+  };
+  std::string what = "restore";
+  if (!options.tables.empty()) what = named("restore of tables", options.tables);
+  if (options.partial) what += ", partial";
+  if (!options.grow.empty()) what += named(", growing", options.grow);
+  return what;
+}
+
 }  // namespace
 
 Restoration::Restoration(const Setup& setup, const checkpoint::StepSource& source,
@@ -37,7 +51,8 @@ Restoration::Restoration(const Setup& setup, const checkpoint::StepSource& sourc
     : setup_(setup) {
   HostGroup& hosts = *setup.group;
   if (source.opened) reader_.emplace(*source.opened);
-  hosts.together("restore: opening the step", [&] {
+  const std::string what = what_of(options);  // the same on all hosts
+  hosts.together(what, [&] {
     if (!reader_ && hosts.is_first()) reader_.emplace(*source.files, *source.path);
   });
   const std::string step = hosts.from_first(

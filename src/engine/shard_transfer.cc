@@ -158,6 +158,7 @@ std::vector<Matrix> ShardTransfer::read(const Rows& rows) const {
 }
 
 void ShardTransfer::check_group(std::span<const ShardOperation* const> operations) const {
+  if (operations.empty()) throw ValueError("there must be operations, got none");
   std::vector<int> times(tables().size());
   const std::string* config = nullptr;
   for (const ShardOperation* operation : operations) {

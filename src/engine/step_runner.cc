@@ -246,12 +246,10 @@ void StepRunner::update(Step& step) {
 }
 
 std::int64_t StepRunner::drop_queued(std::optional<std::int64_t> steps) {
-  const std::int64_t dropped = schedule_.drop_queued(steps);
-  // Only of the oldest queued step may hosts have asked each other.
-  if (dropped > 0 && !schedule_.has_queued())
+  return schedule_.drop_queued(steps, [&] {  // only of the oldest may hosts have asked each other
     for (std::int32_t h = 0; hosts_ && h < hosts_->size(); ++h)
       hosts_->host(h).remote_rows().leave_questions();
-  return dropped;
+  });
 }
 
 void StepRunner::recover(std::unique_ptr<HostTeam> hosts) {

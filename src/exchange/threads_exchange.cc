@@ -42,17 +42,13 @@ class MeetingPlace {
   /// Waits until every host has started a round. Returns false if one of them gave up before.
   bool meet(std::int32_t host, std::int64_t round) {
     std::unique_lock lock(mutex_);
-    boards_[host].waits_for = round;
-    changed_.notify_all();
-    bool met = false;
-    changed_.wait(lock, [&] {
-      met = std::ranges::all_of(boards_, [&](const Board& b) { return b.rounds.last() >= round; });
-      return met || std::ranges::any_of(boards_, [&](const Board& b) {
-               return b.gave_up && b.rounds.last() < round;
-             });
-    });
-    boards_[host].waits_for = 0;
-    return met;
+    const auto started = [&](const Board& b) { return b.rounds.last() >= round; };
+    const auto left = [&](const Board& b) { return b.gave_up && !started(b); };
+    const auto is_over = [&] {
+      return std::ranges::all_of(boards_, started) || std::ranges::any_of(boards_, left);
+    };
+    wait_as(host, round, lock, is_over);
+    return std::ranges::all_of(boards_, started);
   }
 
   /// Compares how hosts that have met started the round. Returns why they cannot go on, or nothing.
@@ -73,16 +69,21 @@ class MeetingPlace {
   }
 
   /// Waits until no host reads messages of this round any more. A host that left earlier would
-  /// remove what others still read. Returns why that cannot be, if one waits to meet in a later
-  /// round first.
+  /// remove what others still read. Returns why that cannot be, if one of them waits for this host
+  /// first: to start a later round, or to read another one.
   std::optional<std::string> part(std::int32_t host, Channel channel, std::int64_t round) {
     std::unique_lock lock(mutex_);
     Board& mine = boards_[host];
     mine.read[index(channel)] = round;
     changed_.notify_all();
     const auto reads = [&](const Board& b) { return !b.gave_up && b.read[index(channel)] < round; };
-    const auto waits = [&](const Board& b) { return reads(b) && b.waits_for > mine.rounds.last(); };
-    changed_.wait(lock, [&] {
+    const auto waits = [&](const Board& b) {
+      if (!reads(b) || b.waits_for == 0) return false;
+      if (b.waits_for > mine.rounds.last()) return true;
+      const Channel other = b.rounds.started(b.waits_for).channel;
+      return b.read[index(other)] == b.waits_for && mine.read[index(other)] < b.waits_for;
+    };
+    wait_as(host, round, lock, [&] {
       return std::ranges::none_of(boards_, reads) || std::ranges::any_of(boards_, waits);
     });
     const auto other = std::ranges::find_if(boards_, waits);
@@ -115,14 +116,24 @@ class MeetingPlace {
 
  private:
   struct Board {
-    OpenRounds rounds{1};        ///< the state of the host when it last started one
-    std::int64_t waits_for = 0;  ///< number of the round in which it waits to meet, 0: none
+    OpenRounds rounds{1};        ///< a copy, made when the host last started one
+    std::int64_t waits_for = 0;  ///< number of the round in which it waits for others, 0: none
     std::array<std::int64_t, kNumChannels> read{};  ///< the last round whose messages it has read
     std::array<std::vector<ByteSpan>, kNumChannels> message;
     bool gave_up = false;   ///< it starts and reads nothing until all hosts have given up
     bool at_fault = false;  ///< it gave up for a reason of its own
     std::string reason;
   };
+
+  template <class IsOver>
+  void wait_as(std::int32_t host, std::int64_t round, std::unique_lock<std::mutex>& lock,
+               IsOver is_over) {
+    if (is_over()) return;
+    boards_[host].waits_for = round;
+    changed_.notify_all();
+    changed_.wait(lock, is_over);
+    boards_[host].waits_for = 0;
+  }
 
   static std::size_t index(Channel channel) noexcept { return static_cast<std::size_t>(channel); }
 

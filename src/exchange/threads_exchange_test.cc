@@ -1,7 +1,13 @@
 // Hosts of one process: the implementations that the contract is tried with, and what only they do.
 #include "exchange/threads_exchange.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <thread>
 
 #include "exchange/local_exchange.h"
 #include "testing/exchange/contract.h"
@@ -28,6 +34,31 @@ namespace {
 TEST(ThreadsExchange, HasAtLeastOneHost) {
   EXPECT_EQ(refusal<ValueError>([] { make_threads_exchange(0); }),
             "threads exchange: hosts must be >= 1, got 0");
+}
+
+TEST(ThreadsExchange, HostsThatFinishRoundsInOtherOrdersAreTold) {
+  for (const std::int32_t hosts : {2, 3}) {
+    std::vector<std::thread> threads;
+    std::atomic<std::int32_t> told = 0;
+    for (auto& each : make_threads_exchange(hosts))
+      threads.emplace_back([&told, exchange = std::move(each)] {
+        const std::vector<ByteSpan> send(exchange->hosts());
+        std::vector<ByteSpan> received(send.size());
+        std::array order = {Channel::kStep, Channel::kAhead};
+        for (const Channel channel : order) exchange->start(channel, {"rows"}, send);
+        if (exchange->host() == 0) std::ranges::reverse(order);
+        try {
+          for (const Channel channel : order) exchange->finish(channel, received);
+          exchange->agree("");
+        } catch (const GivenUp& error) {
+          EXPECT_THAT(error.reason(), testing::HasSubstr("the same calls in the same order"));
+          ++told;
+        }
+        exchange->agree("");
+      });
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_EQ(told, hosts);
+  }
 }
 
 TEST(Stage, IsShownWithTheStepThatItBelongsTo) {

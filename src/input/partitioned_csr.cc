@@ -1,6 +1,7 @@
 #include "embertable/tensorflow/partitioned_csr.h"
 
 #include <algorithm>
+#include <limits>
 #include <string>
 #include <utility>
 
@@ -140,8 +141,9 @@ std::vector<CooEntry> to_coo(const FeatureIds& ids, FloatSpan weights, Combiner 
 }
 
 PartitionedCsr partition(std::span<const CooEntry> entries, std::int64_t num_shards) {
-  if (num_shards < 1)
-    throw ValueError("num_shards must be >= 1, got " + std::to_string(num_shards));
+  if (num_shards < 1 || num_shards > std::numeric_limits<std::int32_t>::max())
+    throw ValueError("num_shards must be 1 <= num_shards < 2^31, got " +
+                     std::to_string(num_shards));
   for (const CooEntry& entry : entries)
     if (entry.id < 0) throw ValueError("ids must be >= 0, got " + std::to_string(entry.id));
   const FloatEnvironment ours;

@@ -4,6 +4,7 @@
 
 #include "embertable/optimizer.h"
 #include "engine/save.h"
+#include "optimizer/slots_only.h"
 #include "serving/direct.h"
 
 namespace embertable {
@@ -15,9 +16,7 @@ Optimizer slots_only(std::vector<std::string> slot_names, SlotInitializer create
   rule.name = "slots_only";
   rule.slot_initializers.assign(slot_names.size(), Initializer::zeros());
   rule.slot_names = std::move(slot_names);
-  rule.function = CustomRule::Rows([](const CustomRow&) {
-    throw StateError("slots_only: rows are stepped by an update that apply_gradients is given");
-  });
+  rule.function = CustomRule::Rows(StepsNoRow());
   OptimizerOptions options;
   if (create)
     options.slot_variable_creation_fn = std::make_shared<const SlotInitializer>(std::move(create));

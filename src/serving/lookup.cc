@@ -96,6 +96,7 @@ void Lookup::run(const Batch& batch, const Nested<FeatureConfig>& features, Rows
     lookup.prepare(batch, features, rows_of, form);
     lookup.gather_all(level);
     lookup.owner_ = form.owner;
+    lookup.threw_ = false;
   } catch (...) {
     forget(output);
     throw;
@@ -106,6 +107,7 @@ void Lookup::forget(LookupOutput& output) noexcept {
   if (!output.lookup_) return;
   output.lookup_->activations_.clear();
   output.lookup_->owner_ = 0;
+  output.lookup_->threw_ = true;
 }
 
 void Lookup::end(std::unique_ptr<Lookup> lookup) noexcept {
@@ -214,7 +216,7 @@ const Activation& LookupOutput::operator()(std::int64_t leaf) const noexcept {
 }
 
 void LookupOutput::require_values() const {
-  if (size() != structure().num_leaves())
+  if (!lookup_ || lookup_->threw())
     throw StateError("LookupOutput: nothing was looked up into it, or the last lookup threw");
 }
 
@@ -225,7 +227,7 @@ const Activation& LookupOutput::operator()(std::string_view path) const {
 
 Nested<Activation> LookupOutput::nested() const {
   require_values();
-  return {structure(), lookup_ ? lookup_->activations() : std::vector<Activation>()};
+  return {structure(), lookup_->activations()};
 }
 
 void serving_embedding_lookup(const Batch& inputs, const std::map<TablePtr, TableView>& tables,

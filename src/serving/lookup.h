@@ -43,6 +43,7 @@ class Lookup {
 
   const Structure& structure() const noexcept { return structure_; }
   const std::vector<Activation>& activations() const noexcept { return activations_; }
+  bool threw() const noexcept { return threw_; }
 
   /// The inputs in order; filled unless the last lookup threw.
   const std::vector<Input>& inputs() const noexcept { return inputs_; }
@@ -74,6 +75,7 @@ class Lookup {
   std::int64_t capacity_ = 0;
   SortBuffers sort_;
   std::uint64_t owner_ = 0;
+  bool threw_ = false;  ///< the last lookup
 };
 
 }  // namespace embertable::serving

@@ -29,8 +29,9 @@ bool RemoteRows::asked_for(const HostStep& step) noexcept {
 }
 
 bool RemoteRows::fetch(HostStep& step, bool training, bool has_next) {
-  if (std::exchange(left_, false)) {
+  if (left_) {
     if (exchange_.is_open(Channel::kAhead)) messages_.finish(Channel::kAhead);
+    left_ = false;
     kept_->memory.reset();
   }
   const bool asked = ahead_ == &step;
@@ -73,10 +74,11 @@ void RemoteRows::drop_questions() noexcept {
 }
 
 void RemoteRows::leave_questions() noexcept {
-  HostStep* const dropped = ahead_;
+  if (ahead_ == nullptr) return;  // nothing was asked, or it was left before
+  HostStep& dropped = *ahead_;
   drop_questions();
-  left_ = dropped != nullptr && exchange_.is_open(Channel::kAhead);
-  if (left_) kept_->memory = std::move(dropped->memory);
+  left_ = exchange_.is_open(Channel::kAhead);
+  if (left_) kept_->memory = std::move(dropped.memory);
 }
 
 }  // namespace embertable

@@ -41,8 +41,8 @@ class RemoteRows {
   /// Forgets the next step's questions: the step is looked up anew.
   void drop_questions() noexcept;
 
-  /// Forgets them as drop_questions, because the step is dropped. The next `fetch` of every host
-  /// reads what is on its way.
+  /// The same for a step that is never looked up: its round stays open, and the next `fetch` of
+  /// every host finishes it.
   void leave_questions() noexcept;
 
   std::int64_t scratch_bytes() const noexcept { return router_.scratch_bytes(); }

@@ -137,6 +137,11 @@ TEST(DirectMisuse, SlotsAloneStepNoRow) {
   const DirectGradients ones({&output, 1}, filled(1));
   EXPECT_THAT(refusal<StateError>([&] { direct.apply_gradients(output, ones.all()[0]); }),
               HasSubstr("slots_only"));
+  std::vector<LookupOutput> outputs(1);
+  outputs[0] = direct.embedding_lookup(batch_of(rows.ragged()));
+  int updates = 0;
+  direct.apply_gradients(outputs, ones.all(), [&](const DirectUpdate&) { ++updates; });
+  EXPECT_EQ(updates, 1);  // the refused call has changed nothing
 }
 
 TEST(DirectMisuse, AnUpdateMustNotCallItsObject) {

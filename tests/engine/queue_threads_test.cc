@@ -622,7 +622,10 @@ TEST(EngineQueues, QueuedBatchesAreDroppedTheNewestFirst) {
       for (int round = 0; round < 3; ++round) {
         enqueue({&kept, &dropped, &dropped});
         train_oldest(engine);
+        EXPECT_EQ(engine.queued_batches(), 2);
         EXPECT_EQ(engine.drop_queued_batches(5), 2);
+        enqueue({&dropped});
+        EXPECT_EQ(engine.drop_queued_batches(), 1);  // nobody has asked for its rows
         enqueue({&kept, &kept});
         train_oldest(engine);
         train_oldest(engine);
@@ -630,6 +633,44 @@ TEST(EngineQueues, QueuedBatchesAreDroppedTheNewestFirst) {
       EXPECT_EQ(engine.step(), 11);
       EXPECT_EQ(variable(engine, "t", 2, 1), (F{-44, 0}));
     }
+  }
+}
+
+TEST(EngineQueues, BatchesAreDroppedWhileAnotherThreadEnqueues) {
+  for (const std::int32_t hosts : {1, 2}) {
+    SCOPED_TRACE(std::to_string(hosts) + " hosts");
+    EmbeddingOptions options;
+    options.queue_capacity = 3;
+    constexpr std::int64_t kRows = 64;
+    constexpr std::int64_t kBatches = 600;
+    Embedding engine(one_zero_table(kRows, 1), sgd(1),
+                     make_strategy({.hosts = hosts, .replicas_per_host = 2 / hosts}), options);
+    engine.build(1);
+    std::atomic<bool> ended = false;
+    std::thread feeder([&] {
+      for (std::int64_t i = 0; i < kBatches; ++i) {
+        const Ids ids = {i % kRows};
+        engine.enqueue(std::vector<Batch>(2, batch_of(DenseIds{ids, {}})), {.timeout = kLong});
+      }
+      ended = true;
+    });
+    std::int64_t steps = 0, dropped = 0;
+    while (!ended || engine.queued_batches() > 0) {
+      if (engine.queued_batches() > 0) {
+        train_oldest(engine);
+        ++steps;
+      }
+      try {
+        if (steps % 2 == 0) dropped += engine.drop_queued_batches();
+      } catch (const StateError& error) {
+        EXPECT_THAT(error.what(), HasSubstr("another thread enqueues a batch of"));
+      }
+    }
+    feeder.join();
+    EXPECT_EQ(steps + dropped, kBatches);
+    float sum = 0;
+    for (const float row : variable(engine, "t", kRows, 1)) sum += row;
+    EXPECT_EQ(sum, -2.0f * static_cast<float>(steps));
   }
 }
 

@@ -48,7 +48,7 @@ struct PartitionedCsr {
 };
 
 /// Sorts entries by shard; entries of one sample and id become one, with the sum of their gains
-/// from left to right. Throws ValueError for num_shards < 1 and for an entry with an id below 0.
+/// from left to right. Throws ValueError unless 1 <= num_shards < 2^31, and for an id below 0.
 EMBERTABLE_API PartitionedCsr partition(std::span<const CooEntry> entries, std::int64_t num_shards);
 
 }  // namespace embertable

@@ -82,8 +82,8 @@ class TPUEmbedding(Embedding):
         [(2, 4), (2, 4)]
         """
         own = self._own_replica()
-        context = self._context()
-        if context is not None:
+        if (context := self._context()) is not None:
+            self._note_depth(context)
             context._fed.add(self)
         with self._building():
             if own is None:
@@ -92,8 +92,6 @@ class TPUEmbedding(Embedding):
                 raise ValueError("device must be None inside of a function that runs for one replica")
             else:
                 own.enqueue(features, weights, training, name, mode_override=mode_override, timeout=timeout)
-        if context is not None:
-            context._deeper[self] += 1
 
     def dequeue(self, out: Any = None, name: str | None = None, *, timeout: float = 0) -> Any:
         """Looks up the oldest batch: arrays of shape S + [dim] in the containers of feature_config, for several replicas a
@@ -113,13 +111,11 @@ class TPUEmbedding(Embedding):
         own = self._own_replica()
         if own is not None and out is not None:
             raise ValueError("out must be None inside of a function that runs for one replica")
-        context = self._context()
-        if context is not None and not self.awaiting_gradients:
-            context._dequeued.add(self)
-        activations = super().dequeue(out, timeout=timeout) if own is None else own.dequeue(timeout=timeout)
-        if context is not None:
-            context._deeper[self] -= 1
-        return activations
+        if (context := self._context()) is not None:
+            self._note_depth(context)
+            if not self.awaiting_gradients:
+                context._dequeued.add(self)
+        return super().dequeue(out, timeout=timeout) if own is None else own.dequeue(timeout=timeout)
 
     def apply_gradients(self, gradients: Any, name: Any = None, *, token: LookupToken | None = None) -> None:  # type: ignore[override]
         """Applies one gradient for each activation (None: zeros) of the oldest dequeued training batch, in the same
@@ -160,6 +156,11 @@ class TPUEmbedding(Embedding):
         """The context of the function that this thread runs for a replica of this object's strategy, if it runs one."""
         context = get_replica_context()
         return context if context is not None and context.strategy is self.strategy else None
+
+    def _note_depth(self, context: ReplicaContext) -> None:
+        """Notes, at the function's first call, how many steps are queued: without this replica no other one is."""
+        if self not in context._depth:
+            context._depth[self] = self.queued_batches
 
     def _own_replica(self) -> Replica | None:
         """The replica that this thread runs a function for, if it is one of several of this object's strategy."""

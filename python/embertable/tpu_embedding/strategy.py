@@ -1,6 +1,5 @@
 """Strategies: on which devices an embedding is, and what runs once for each replica."""
 
-import collections
 import contextlib
 import contextvars
 import ctypes
@@ -29,7 +28,7 @@ class ReplicaContext:
         self.strategy = strategy
         self.local_replica = local_replica
         self._fed: set[Any] = set()  # the embeddings that the function has enqueued batches of
-        self._deeper: collections.Counter[Any] = collections.Counter()  # by embedding: batches enqueued less those dequeued
+        self._depth: dict[Any, int] = {}  # by embedding: steps that were queued when the function first used it
         self._dequeued: set[Any] = set()  # those that it dequeues from while no batch awaits its gradients
 
     @property
@@ -53,8 +52,12 @@ def _drop(contexts: Sequence[ReplicaContext]) -> None:
     deep as before, and what they have dequeued and given no gradients. Not where a thread that feeds an embedding besides
     enqueues."""
     for embedding in _fed_by(contexts):
-        with contextlib.suppress(RuntimeError):
-            embedding.drop_queued_batches(max(0, min(context._deeper[embedding] for context in contexts)))
+        before = min(context._depth[embedding] for context in contexts if embedding in context._depth)
+        try:
+            embedding.drop_queued_batches(max(0, embedding.queued_batches - before))
+        except RuntimeError:  # such as that of an engine that has failed
+            with contextlib.suppress(RuntimeError):
+                embedding.drop_unmatched_batches()
     for embedding in set().union(*(context._dequeued for context in contexts)):
         with contextlib.suppress(RuntimeError):
             embedding.drop_dequeued_batches()
@@ -211,9 +214,9 @@ class TPUStrategy(EngineStrategy):
         Returns what fn returns: for several replicas a tree with a PerReplica in the place of each leaf. If fn raises, the
         error that came first is raised once all replicas have ended; one that waits for the replica that failed ends after
         the strategy's timeout. Batches that fn has enqueued and not dequeued are dropped, and, where no batch awaited its
-        gradients before, those that it has dequeued and given none. Where a function fails in one of several processes, the
-        others' next call, or this one's, fails too, and drops theirs. Ctrl-C is raised in all replicas, which end at their next line of Python; after ten
-        seconds `run` does not wait for them any longer. Raises RuntimeError inside of another run.
+        gradients before, those that it has dequeued and given none. A process whose functions fail alone is a batch apart from
+        the others, which a call of `abandon_step` tells; nothing else may. Ctrl-C is raised in all replicas, which end at their
+        next line of Python; after ten seconds `run` does not wait for them any longer. Raises RuntimeError inside of another run.
 
         >>> strategy = tpu.TPUStrategy(replicas_per_host=2, threads=1)
         >>> strategy.run(lambda x, y: x + y, args=(embertable.PerReplica([1, 2]), 10))
@@ -251,9 +254,14 @@ class TPUStrategy(EngineStrategy):
         errors: list[tuple[int, BaseException]] = []  # in the order of time
         ends = [threading.Event() for _ in calls]  # a join that was interrupted takes its thread for one that ended
 
+        runs = [False] * len(calls)  # the replica's thread is inside of `work`, where an error may be raised in it
+        stopped = threading.Event()  # a thread that begins now does not call
+
         def work(replica: int) -> None:
             try:
-                results[replica] = self._call(fn, calls[replica], contexts[replica])
+                runs[replica] = True
+                if not stopped.is_set():
+                    results[replica] = self._call(fn, calls[replica], contexts[replica])
             except BaseException as error:  # noqa: BLE001: it is raised by the thread that called `run`
                 errors.append((replica, error))
             finally:
@@ -261,13 +269,21 @@ class TPUStrategy(EngineStrategy):
 
         threads = [threading.Thread(target=contextvars.copy_context().run, args=(work, r), daemon=True,
                                     name=f"replica {self.first_replica + r}") for r in range(len(calls))]
+        begun = 0  # a thread may run though its `start` was interrupted
         try:
             for thread in threads:
+                begun += 1
                 thread.start()
             for end in ends:
                 end.wait()
         except BaseException as error:  # such as that of Ctrl-C: nobody would be left to end the replicas
-            _end([(thread, end) for thread, end in zip(threads, ends) if thread.ident is not None], type(error))
+            stopped.set()
+            for end in ends[begun:]:
+                end.set()
+            _end([(thread, end) for thread, end, run in zip(threads, ends, runs) if run], type(error))
+            latest = time.monotonic() + _PATIENCE_S
+            for end in ends:
+                end.wait(max(0.0, latest - time.monotonic()))
             (_drop if all(end.is_set() for end in ends) else _drop_unmatched)(contexts)
             raise
         for thread in threads:
@@ -369,13 +385,10 @@ class TPUStrategy(EngineStrategy):
 
 
 def _end(threads: Sequence[tuple[threading.Thread, threading.Event]], error: type[BaseException]) -> None:
-    """Raises an error in threads that run, and waits for those that end soon: one that waits in C++ sees the error after that."""
+    """Raises an error in threads that run; one that waits in C++ sees it after that."""
     for thread, end in threads:
         if not end.is_set():
             ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident or 0), ctypes.py_object(error))
-    latest = time.monotonic() + _PATIENCE_S
-    for _, end in threads:
-        end.wait(max(0.0, latest - time.monotonic()))
 
 
 def _outer_leaves(tree: Any) -> list[Any]:

@@ -151,19 +151,21 @@ std::int64_t Schedule::drop_unmatched() {
   return batches;
 }
 
-std::int64_t Schedule::drop_queued(std::optional<std::int64_t> steps) {
+std::int64_t Schedule::drop_queued(std::optional<std::int64_t> steps,
+                                   FunctionRef<void()> forget_oldest) {
   const std::lock_guard lock(mutex_);
   waits_.note_caller();
   require_no_filler("drop_queued_batches");
-  const std::int64_t dropped = std::min(queues_.queued(), steps.value_or(queues_.queued()));
+  const std::int64_t queued = queues_.queued(), dropped = std::min(queued, steps.value_or(queued));
+  if (dropped > 0 && dropped == queued) forget_oldest();
   queues_.remove_newest(dropped, free_);
   waits_.serve();
   return dropped;
 }
 
-bool Schedule::has_queued() const {
+std::int64_t Schedule::queued() const {
   const std::lock_guard lock(mutex_);
-  return queues_.is_complete();
+  return queues_.queued();
 }
 
 void Schedule::require_no_filler(std::string_view call) const {

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "embertable/executor.h"
 #include "engine/schedule/core_queues.h"
 #include "engine/schedule/queue_waits.h"
 #include "engine/schedule/step.h"
@@ -102,12 +103,13 @@ class Schedule {
   /// whose batch another thread is enqueueing.
   std::int64_t drop_unmatched();
 
-  /// Drops these too, and of the queued steps the newest `steps`, or all. Returns of how many
-  /// steps. Throws likewise. Requires: the step lock is held.
-  std::int64_t drop_queued(std::optional<std::int64_t> steps);
+  /// Drops the newest `steps` queued steps, by default all, and what drop_unmatched drops. Calls
+  /// `forget_oldest` if the oldest is among them, before a thread may fill it anew. Returns how
+  /// many queued steps. Throws as drop_unmatched. Requires: the step lock is held.
+  std::int64_t drop_queued(std::optional<std::int64_t> steps, FunctionRef<void()> forget_oldest);
 
-  /// Whether a step is queued.
-  bool has_queued() const;
+  /// Returns the number of queued steps.
+  std::int64_t queued() const;
 
   /// Notes that the gradients of the oldest step have come. `updated`: rows were updated by them,
   /// so that the step is free; else the caller gives it back once they are.

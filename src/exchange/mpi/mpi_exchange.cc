@@ -6,8 +6,10 @@
 #include <cstddef>
 #include <limits>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "base/crc32c.h"
 #include "base/memory.h"
 #include "embertable/errors.h"
 #include "exchange/mpi/idling.h"
@@ -30,18 +32,30 @@ struct Header {
   std::int64_t bytes = 0;
   std::int64_t step = -1;
   std::int32_t channel = 0;     ///< or one of the two below
-  std::int32_t what_bytes = 0;  ///< the length of `what`
-  std::array<char, 64> what{};  ///< the stage, as much of it as fits
+  std::uint32_t sum = 0;        ///< CRC-32C of the stage's text
+  std::int64_t what_bytes = 0;  ///< its length
+  std::array<char, 64> what{};  ///< its beginning, as much as fits
 
-  void set_stage(const Stage& stage) noexcept {
-    step = stage.step;
-    what_bytes = static_cast<std::int32_t>(stage.what.copy(what.data(), what.size()));
+  void set(const Started& started) noexcept {
+    const std::string_view text = started.stage.what;
+    channel = static_cast<std::int32_t>(started.channel);
+    step = started.stage.step;
+    sum = crc32c(text);
+    what_bytes = std::ssize(text);
+    text.copy(what.data(), what.size());
+  }
+
+  bool is(const Started& started) const noexcept {
+    Header same;
+    same.set(started);
+    return channel == same.channel && step == same.step && sum == same.sum &&
+           what_bytes == same.what_bytes && what == same.what;
   }
 
   /// Borrows from this header.
   Started started() const noexcept {
-    return {static_cast<Channel>(channel),
-            {{what.data(), static_cast<std::size_t>(what_bytes)}, step}};
+    const auto shown = std::min(static_cast<std::size_t>(what_bytes), what.size());
+    return {static_cast<Channel>(channel), {{what.data(), shown}, step}};
   }
 };
 constexpr std::int32_t kFailed = -1;   ///< the host gives up; `bytes` of its reason follow
@@ -162,10 +176,8 @@ class MpiExchange final : public Exchange {
     side.own = send[state_->host];
     for_each_peer([&](std::int32_t peer) {
       Header& header = side.header[peer];
-      header = {.round = round,
-                .bytes = std::ssize(send[peer]),
-                .channel = static_cast<std::int32_t>(channel)};
-      header.set_stage(stage);
+      header = {.round = round, .bytes = std::ssize(send[peer])};
+      header.set({channel, stage});
       this->send(std::as_bytes(std::span(&side.header[peer], 1)), peer, kHeaderTag,
                  {Purpose::kSend, peer, static_cast<std::size_t>(channel)});
       this->send(send[peer], peer, kMessageTag + static_cast<std::int32_t>(channel),
@@ -340,12 +352,12 @@ class MpiExchange final : public Exchange {
     ++peer.heard;
     if (header.channel >= kNumChannels || header.round != peer.heard)
       fail(Knowledge::kSeen,
-           "mpi exchange: what rank " + std::to_string(host) + " sent as its round " +
-               std::to_string(peer.heard) + " is none; rank " + std::to_string(state_->host) +
+           "mpi exchange: rank " + std::to_string(host) + " sent no valid header of its round " +
+               std::to_string(peer.heard) + "; rank " + std::to_string(state_->host) +
                " waited in: " + to_string(stage),
            round);
     // Its channel may still have a round open, whose message comes first.
-    peer.differs = !giving_up_ && !started_alike(header);
+    peer.differs = !giving_up_ && !header.is(rounds_.started(header.round));
     if (!peer.differs) expect(host, header);
   }
 
@@ -354,12 +366,6 @@ class MpiExchange final : public Exchange {
     Incoming& incoming = state_->sides[static_cast<std::size_t>(header.channel)].incoming[host];
     incoming.bytes = header.bytes;
     incoming.begun = 0;
-  }
-
-  bool started_alike(const Header& header) const noexcept {
-    Started own = rounds_.started(header.round);
-    own.stage.what = own.stage.what.substr(0, header.what.size());
-    return own == header.started();
   }
 
   /// Returns why hosts that started a round differently cannot go on. Requires: one has.

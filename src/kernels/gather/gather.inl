@@ -251,8 +251,8 @@ struct RowsAhead {
 /// 0, output rows have 16 * V floats.
 template <int V>
 struct OutputsAhead {
-  std::int64_t end;       ///< from this output row on, nothing is fetched
-  std::int64_t distance;  ///< floats
+  std::int64_t end;       ///< from this output row on, nothing is fetched; not used if V is 0
+  std::int64_t distance;  ///< floats; if V and it are 0, a row is fetched that is written at once
   int lines;
 
   OutputsAhead(const GatherArgs& args, std::int64_t rows)
@@ -264,7 +264,9 @@ struct OutputsAhead {
   EMBERTABLE_INLINE void fetch(std::int64_t i, const float* out) const {
     if constexpr (V > 0) {
       if (i < end) prefetch_far<V>(out + distance, lines);
-    } else {  // gcc would compile the large loop over output rows once more for the rest of them
+    } else {
+      // Without the test, beyond the last row too, which a prefetch may: with it, gcc compiles the
+      // large loop over output rows twice.
       const auto bytes = static_cast<std::uintptr_t>(distance) * sizeof(float);
       prefetch_far(reinterpret_cast<const void*>(reinterpret_cast<std::uintptr_t>(out) + bytes),
                    lines);
