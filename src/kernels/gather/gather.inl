@@ -414,7 +414,7 @@ void gather_copies(const GatherArgs& args) {
   const Addresses rows(args.rows);
   const auto row = static_cast<typename Addresses::Numbers>(args.row);
   RowsAhead<Addresses> ahead(args, args.first, last);
-  const OutputsAhead<V> outputs(args, OutputsAhead<V>::of_copies(dim));
+  const OutputsAhead<V> outputs(args, OutputsAhead<V>::of_copies(V > 0 ? 16 * V : dim));
   float* out = args.out + args.first * dim;
   for (std::int64_t i = args.first; i < last; ++i, out += dim) {
     ahead.template fetch<lines_of_columns<typename Addresses::Row, V>()>();
