@@ -568,17 +568,23 @@ TEST(EngineQueues, BatchesThatAReplicaLacksAreDropped) {
   }
 }
 
+/// Makes a table of two rows, of zeros, for the replicas of so many hosts.
+Embedding four_replicas(std::int32_t hosts, bool pipelined) {
+  EmbeddingOptions options;
+  options.queue_capacity = 4;
+  options.pipeline_execution_with_tensor_core = pipelined;
+  Embedding engine(one_zero_table(2, 1), sgd(1),
+                   make_strategy({.hosts = hosts, .replicas_per_host = 4 / hosts}), options);
+  engine.build(1);
+  return engine;
+}
+
 TEST(EngineQueues, DequeuedBatchesAreDroppedAndAreNoSteps) {
   const Ids kept = {0}, dropped = {1};
   for (const std::int32_t hosts : {1, 2, 4}) {
     for (const bool pipelined : {false, true}) {
       SCOPED_TRACE(std::to_string(hosts) + (pipelined ? " hosts, pipelined" : " hosts"));
-      EmbeddingOptions options;
-      options.queue_capacity = 4;
-      options.pipeline_execution_with_tensor_core = pipelined;
-      Embedding engine(one_zero_table(2, 1), sgd(1),
-                       make_strategy({.hosts = hosts, .replicas_per_host = 4 / hosts}), options);
-      engine.build(1);
+      Embedding engine = four_replicas(hosts, pipelined);
       EXPECT_EQ(engine.drop_dequeued_batches(), 0);
       for (const Ids* ids : {&kept, &dropped, &kept, &kept})
         engine.enqueue(std::vector<Batch>(4, batch_of(DenseIds{*ids, {}})));
@@ -599,12 +605,7 @@ TEST(EngineQueues, QueuedBatchesAreDroppedTheNewestFirst) {
   for (const std::int32_t hosts : {1, 2, 4}) {
     for (const bool pipelined : {false, true}) {
       SCOPED_TRACE(std::to_string(hosts) + (pipelined ? " hosts, pipelined" : " hosts"));
-      EmbeddingOptions options;
-      options.queue_capacity = 4;
-      options.pipeline_execution_with_tensor_core = pipelined;
-      Embedding engine(one_zero_table(2, 1), sgd(1),
-                       make_strategy({.hosts = hosts, .replicas_per_host = 4 / hosts}), options);
-      engine.build(1);
+      Embedding engine = four_replicas(hosts, pipelined);
       const auto enqueue = [&](std::initializer_list<const Ids*> batches) {
         for (const Ids* ids : batches)
           engine.enqueue(std::vector<Batch>(4, batch_of(DenseIds{*ids, {}})));
