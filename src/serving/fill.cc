@@ -13,10 +13,6 @@ namespace {
 using input::Coordinates;
 using input::PlacedEntry;
 
-/// Inputs of at most this many entries have their rows prefetched early, while other inputs are
-/// measured and filled. The gather's own prefetches look further ahead than such an input is long.
-constexpr std::int64_t kFetchedEntries = 64;
-
 /// Arrays that `fill` writes. Those that a lookup does not need are not touched.
 struct Arrays {
   std::uint64_t* row;
@@ -232,7 +228,7 @@ const IntegerSpan& values_of(const FeatureIds& ids) {
 }  // namespace
 
 void fetch_rows(const Input& in) noexcept {
-  if (in.rows.renumbered || in.entries > kFetchedEntries) return;
+  if (in.rows.renumbered || !are_rows_fetched(in)) return;
   with_ids(values_of(*in.ids), [&](const auto* ids) { fetch_rows(in.rows, ids, in.entries); });
 }
 
@@ -266,7 +262,7 @@ void fill(Input& in, std::byte* scratch, SortBuffers& sort) {
       gather.denominator = to.denominator;
   }
   if (in.rows.table != nullptr) in.rows.table->place(gather.row, kept, to.row);
-  if (in.rows.renumbered && kept <= kFetchedEntries) fetch_rows(in.rows, gather.row, kept);
+  if (in.rows.renumbered && are_rows_fetched(in)) fetch_rows(in.rows, gather.row, kept);
 }
 
 }  // namespace embertable::serving

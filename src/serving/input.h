@@ -50,7 +50,11 @@ struct SortBuffers {
 /// DataError naming the path.
 Shape measure(Input& in, const FeatureWeights* weights);
 
-/// Prefetches the rows of a measured input that is small. Its ids need not be checked yet.
+/// Whether the rows of a measured input are prefetched early, while other inputs are measured and
+/// filled: the gather's own prefetches look further ahead than such an input is long.
+inline bool are_rows_fetched(const Input& in) noexcept { return in.entries <= 64; }
+
+/// Prefetches the rows of a measured input, where they are. Its ids need not be checked yet.
 void fetch_rows(const Input& in) noexcept;
 
 /// Returns the bytes of scratch that `fill` takes, a multiple of 8.

@@ -182,7 +182,7 @@ void Lookup::gather_all(SimdLevel level) noexcept {
     Gather<std::uint64_t>& gather = inputs_[i].gather;
     if (gather.last == 0) continue;
     gather.next = {};
-    if (i + 1 < inputs_.size()) {
+    if (i + 1 < inputs_.size() && !are_rows_fetched(inputs_[i + 1])) {
       const Gather<std::uint64_t>& next = inputs_[i + 1].gather;
       const std::int64_t entries = next.split != nullptr ? next.split[next.last] : next.last;
       gather.next = {next.rows, next.row, true, entries};

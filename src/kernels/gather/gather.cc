@@ -1,5 +1,7 @@
 #include "kernels/gather/gather.h"
 
+#include <cstring>
+
 namespace embertable {
 namespace {
 
@@ -26,9 +28,33 @@ struct GatherArgs {
 #include "kernels/for_each_level.inl"
 
 namespace embertable {
+namespace {
+
+/// Copies of at most this many rows take less time than what fetching ahead would prepare.
+constexpr std::int64_t kFewCopies = 8;
+
+template <class Index>
+bool is_few_copies(const Gather<Index>& args) noexcept {
+  return args.last - args.first <= kFewCopies && args.next.count == 0 && args.split == nullptr &&
+         args.weight == nullptr && args.denominator == nullptr && args.grid.step == 0 &&
+         args.rows.type == RowType::kFloat32 && args.rows.received == nullptr;
+}
+
+template <class Index>
+void gather_few_copies(const Gather<Index>& args) noexcept {
+  const auto* const table = static_cast<const float*>(args.rows.table);
+  const std::int64_t dim = args.rows.dim;
+  for (std::int64_t i = args.first; i < args.last; ++i)
+    std::memcpy(args.out + i * dim,
+                table + static_cast<std::int64_t>(args.row[i]) * args.rows.stride,
+                static_cast<std::size_t>(dim) * sizeof(float));
+}
+
+}  // namespace
 
 template <class Index>
 void gather(const Gather<Index>& args, SimdLevel level) noexcept {
+  if (is_few_copies(args)) return gather_few_copies(args);
   const GatherArgs any = {.rows = args.rows,
                           .grid = args.grid,
                           .row = args.row,
