@@ -179,12 +179,6 @@ class MemoryFiles::OpenDirectory final : public Directory {
     rename_in(*node_, path_ / from, *node_, path_ / to);
   }
 
-  void exchange(const std::string& a, const std::string& b) override {
-    const auto lock = files_.begin("exchange", path_ / a);
-    if (!find(a) || !find(b)) fail("exchange", path_ / a, "there is no such path");
-    std::swap(node_->names[a], node_->names[b]);
-  }
-
   void remove(const std::string& name) override {
     const auto lock = files_.begin("remove", path_ / name);
     remove_from(*node_, path_ / name);

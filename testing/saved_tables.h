@@ -94,9 +94,8 @@ inline std::vector<DigestTable> test_digest_tables(const Manifest& manifest, flo
 inline std::filesystem::path save(FileSystem& files, const std::filesystem::path& run,
                                   const Manifest& manifest, const ShardSource& source,
                                   const CallerState& caller = {},
-                                  const std::map<std::string, std::string>& id_maps = {},
-                                  IfSaved if_saved = IfSaved::kRefuse) {
-  return save(OpenRun(files, run), manifest, source, caller, id_maps, if_saved);
+                                  const std::map<std::string, std::string>& id_maps = {}) {
+  return save(OpenRun(files, run), manifest, source, caller, id_maps);
 }
 
 }  // namespace embertable::checkpoint

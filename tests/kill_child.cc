@@ -156,9 +156,6 @@ class KillingDirectory final : public Directory {
     counter_.run(is_temporary_name(to) ? "discard" : "commit", path_ / from,
                  [&] { directory_->rename(from, to); });
   }
-  void exchange(const std::string& a, const std::string& b) override {
-    counter_.run("exchange", path_ / a, [&] { directory_->exchange(a, b); });
-  }
   void remove(const std::string& name) override {
     counter_.run("remove", path_ / name, [&] { directory_->remove(name); });
   }

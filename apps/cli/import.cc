@@ -79,10 +79,15 @@ void add_import(CLI::App& app) {
   command->add_option("--step", options.step, "number of the step that is saved")
       ->check(at_least(0))
       ->capture_default_str();
-  command->add_flag("--binary", options.binary, "word2vec: read the binary form");
+  const CLI::Option* binary =
+      command->add_flag("--binary", options.binary, "word2vec: read the binary form");
   command->add_flag("--json", arguments->json,
                     "print one JSON object per line: tables and slots, then the step");
-  command->callback([arguments] { run(*arguments); });
+  command->callback([arguments, binary] {
+    if (binary->count() > 0 && arguments->format != "word2vec")
+      throw CLI::ValidationError(binary->get_name(), "is of --format word2vec");
+    run(*arguments);
+  });
 }
 
 }  // namespace embertable::tools

@@ -354,9 +354,23 @@ class Exporter {
   const checkpoint::Reader reader_;
 };
 
+/// Throws ValueError for what only another format than the chosen one has.
+void refuse_others(const ExportOptions& options) {
+  const ExportOptions none;
+  const auto refuse = [&](bool given, const char* what, TableFormat format, const char* of) {
+    if (given && options.format != format)
+      throw ValueError(fmt::format("{} must not be given: it is of {}", what, of));
+  };
+  refuse(options.object != none.object, "object", TableFormat::kTensorFlow, "tf");
+  refuse(options.shards > 0, "shards", TableFormat::kTensorFlow, "tf");
+  refuse(options.binary, "binary", TableFormat::kWord2vec, "word2vec");
+  refuse(options.label != none.label, "label", TableFormat::kWord2vec, "word2vec");
+}
+
 }  // namespace
 
 void export_tables(const ExportOptions& options, const Converted& converted) {
+  refuse_others(options);
   if (options.shards < 0)
     throw ValueError(fmt::format("shards must be >= 0, got {}", options.shards));
   if (options.format == TableFormat::kInt8 && options.slots)

@@ -137,6 +137,8 @@ ImportReport import_words(const ImportOptions& options, const Converted& convert
 }  // namespace
 
 ImportReport import_tables(const ImportOptions& options, const Converted& converted) {
+  if (options.binary && options.format != TableFormat::kWord2vec)
+    throw ValueError("binary must not be given: it is of word2vec");
   refuse_trained_run(options.out);
   return options.format == TableFormat::kWord2vec ? import_words(options, converted)
                                                   : import_arrays(options, converted);

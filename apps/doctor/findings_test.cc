@@ -106,7 +106,7 @@ TEST(Doctor, AFolderIsTriedAndLeftAsItWas) {
   const TemporaryDirectory temporary;
   const Folder folder = look_at_folder(temporary.path());
   EXPECT_EQ(folder.unusable, "");
-  ASSERT_EQ(folder.tried.size(), 9U);
+  ASSERT_EQ(folder.tried.size(), 8U);
   for (const Tried& tried : folder.tried) EXPECT_EQ(tried.error, "") << tried.what;
   EXPECT_TRUE(std::filesystem::is_empty(temporary.path()));
   EXPECT_GT(folder.free_bytes, 0);

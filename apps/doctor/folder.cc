@@ -50,7 +50,6 @@ class Trial {
       directory_.make_directory("step.new");
       directory_.rename("step.new", "step");
     });
-    attempt("exchange names", [&] { directory_.exchange("a", "c"); });
     attempt("flush folders", [&] { directory_.sync(); });
     attempt("lock", [&] { lock_and_be_refused(); });
     attempt("follow links", [&] { follow_link(); });

@@ -344,8 +344,9 @@ struct RestoreReport {
 /// Hosts that are processes of their own (StrategyOptions::exchange) make these calls together, in
 /// the same order: dequeue, apply_gradients, look_up, gradient_sums, read_rows, assign_rows, save,
 /// restore and digest. A call that throws on one of them throws on all: StateError naming the first
-/// host at fault and its reason where there is no error of their own. Only a host that lacks its
-/// batch, in `dequeue` or `apply_gradients`, must say so with `abandon_step`. If they make
+/// host at fault and its reason where there is no error of their own. Only a host whose `dequeue`
+/// throws before it has its batch, or which does not get to `apply_gradients`, must say so with
+/// `abandon_step`. If they make
 /// different calls, all throw GivenUp, which names two hosts and what each is in. They can go on,
 /// or save. A host that does not come by the exchange's deadline is named, and the exchange cannot
 /// be used any more. `enqueue`, `build`, `step`, `memory` and `last_step` concern one process and
@@ -361,9 +362,10 @@ struct RestoreReport {
 /// engine is lost with its tables.
 ///
 /// A call that throws leaves the object as it was, and the same gradients may be given again,
-/// except that an executor or rule of the caller that throws while rows change, or a disk error in
-/// the middle of a restore, leaves it failed: every later step throws StateError saying so, until a
-/// restore succeeds. Source: TF tpu_embedding_v2.py, TPUEmbedding.
+/// except that an executor or rule of the caller that throws while rows change, or a disk error or
+/// an initializer of grown tables in the middle of a restore, leaves it failed: every later step,
+/// and all that reads or saves its rows, throws StateError saying so, until a restore succeeds.
+/// Source: TF tpu_embedding_v2.py, TPUEmbedding.
 class EMBERTABLE_API Embedding {
  public:
   /// Resolves tables, names and optimizers from copies of the configuration. Throws ValueError for

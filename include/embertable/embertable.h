@@ -2,7 +2,8 @@
 
 // Includes all of this folder. Six headers are enough for most programs: config.h and optimizer.h
 // say what there is to train, batch.h what to look up, embedding.h trains, checkpoint.h saves,
-// serving.h looks up in what is saved.
+// serving.h looks up in what is saved. An object that has been moved from may only be assigned to
+// or destroyed, unless its class says more.
 #include "embertable/batch.h"
 #include "embertable/checkpoint.h"
 #include "embertable/config.h"

@@ -73,6 +73,12 @@ class EMBERTABLE_API IoError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+/// Thrown if there is no checkpoint where one is opened. Python: FileNotFoundError.
+class EMBERTABLE_API NotFound : public IoError {
+ public:
+  using IoError::IoError;
+};
+
 /// Thrown if stored data fails its checksum or contradicts itself. Python:
 /// embertable.DataLossError.
 class EMBERTABLE_API DataLoss : public IoError {

@@ -17,8 +17,8 @@ namespace embertable {
 using ByteSpan = std::span<const std::byte>;
 
 /// Thrown by a call on an exchange after another host has given up: an echo of that host's error.
-/// Or because hosts make different calls: `host` is then one of those that found it, maybe this
-/// one.
+/// Thrown too where hosts make different calls: `host` is then one of those that found it, maybe
+/// this one.
 class EMBERTABLE_API GivenUp final : public StateError {
  public:
   GivenUp(std::int32_t host, std::string_view reason)

@@ -46,7 +46,7 @@ struct IdMapOptions {
 class EMBERTABLE_API IdMap {
  public:
   /// Makes a map without known keys: all keys share `num_rows` rows by hash. Throws ValueError
-  /// unless num_rows >= 1.
+  /// unless 1 <= num_rows <= 2^62.
   static IdMap hashed(KeyKind kind, std::int64_t num_rows);
 
   KeyKind kind() const noexcept;

@@ -104,8 +104,8 @@ struct OptimizerOptions {
   /// Replaces the rule's first values of slots when not null.
   std::shared_ptr<const SlotInitializer> slot_variable_creation_fn;
 
-  /// Step counter of rules that have one, any finite number. Unset: the number of the step. A
-  /// function has a tag like a rate.
+  /// Step counter of rules that have one, any finite number; others ignore it. Unset: the number of
+  /// the step. A function has a tag like a rate.
   std::optional<LearningRate> step_counter;
 
   friend bool operator==(const OptimizerOptions&, const OptimizerOptions&) = default;

@@ -26,14 +26,17 @@ __all__ = sorted(name for name, value in globals().items()
                  if not name.startswith("_") and not isinstance(value, _types.ModuleType))
 
 
+_MODULES = ("exchange", "gradient_interception", "torch", "tpu_embedding", "v1")
+
+
 def __getattr__(name):
-    """embertable.torch is imported when it is first used, and torch with it."""
-    if name == "torch":
+    """Modules are imported when they are first used, embertable.torch and exchange with torch."""
+    if name in _MODULES:
         import importlib
         try:
-            return importlib.import_module(".torch", __name__)
+            return importlib.import_module("." + name, __name__)
         except ModuleNotFoundError as error:
             if error.name != "torch":
                 raise
-            raise AttributeError("embertable.torch needs PyTorch: pip install torch", name=name) from error
+            raise AttributeError(f"embertable.{name} needs PyTorch: pip install torch", name=name) from error
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")

@@ -66,7 +66,7 @@ def doctor(folder: str | os.PathLike[str] = ".") -> Diagnosis:
 
     Returns one finding for each of: version, SIMD level, threads, huge pages, memory, limits, folder, MPI, Python and
     each framework that is installed. Each is good, or says what to change and what it costs. In the folder, files of a
-    hidden name are written, renamed, locked and mapped, and removed again. Raises OSError for a folder that is not there.
+    hidden name are written, renamed, locked and mapped, and removed again.
 
     >>> [finding.subject for finding in embertable.doctor(directory)][0]
     'version'

@@ -69,7 +69,25 @@ def _job_of(what: str, job: Any, changed: Mapping[str, Any] | None, data: Any,
         job = "job"
     fixed = {"data.file": _FRAME, "data.header": True, "data.field_separator": ","} if hasattr(data, "to_csv") else {}
     return text, job, [f"{key}={_toml(what, value, key)}" for key, value in {**(changed or {}), **fixed}.items()], (
-        None if progress is None else lambda event: progress(json.loads(event)))
+        None if progress is None else lambda event: progress(_event(event)))
+
+
+def _event(text: str) -> dict[str, Any]:
+    """What a job tells, with the settings of runs as `set` takes them."""
+    event: dict[str, Any] = json.loads(text)
+    runs = event.get("runs")
+    for run in [event, *(runs if isinstance(runs, list) else [])]:
+        if isinstance(run.get("set"), dict):
+            run["set"] = {key: _value_of(value) for key, value in run["set"].items()}
+    return event
+
+
+def _value_of(text: str) -> Any:
+    """A number, bool, list or quoted text as Python has it; others as they are."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
 
 
 def _folder_of(data: Any, file: Any) -> Any:
@@ -128,7 +146,7 @@ def sweep(job: str | os.PathLike[str] | Mapping[str, Any], out: str | os.PathLik
     removes what a sweep has left in out; keep_runs keeps the directory of every run, not of the best alone. job, set, data,
     skip_bad, progress and Ctrl-C are as in train.
 
-    Gives "runs", best first: each has "set", and "validation", "epoch", "seconds" and "digest", or "error"; with test
+    Gives "runs", best first: each has "set", which train takes, and "validation", "epoch", "seconds" and "digest", or "error"; with test
     "test", "digest", "saved" and "epochs" of the best; and "interrupted". Raises ValueError naming the key of the job or
     grid that is wrong, TypeError, OSError.
 
@@ -144,7 +162,7 @@ def sweep(job: str | os.PathLike[str] | Mapping[str, Any], out: str | os.PathLik
     interrupts.pass_on()
     result: dict[str, Any] = {}
     for event in done["events"]:
-        result.update(json.loads(event))
+        result.update(_event(event))
     result.pop("event", None)
     result["interrupted"] = done["interrupted"]
     return result

@@ -499,6 +499,19 @@ class TPUEmbedding:
         """
         self._engine.send_table_gradients(gradients, step)
 
+    def drop_dequeued_batches(self) -> int:
+        """Drops the training batches whose activations were taken and which lack their gradients, as an error of the model leaves
+        them behind. Gives how many steps. Raises RuntimeError if there are no variables yet.
+
+        >>> embedding = v1.TPUEmbedding({"t": v1.TableConfig(4, 1)}, {"f": v1.FeatureConfig("t")}, 2, v1.TRAINING,
+        ...                             optimization_parameters=v1.StochasticGradientDescentParameters(0.5))
+        >>> embedding.enqueue([{"f": v1.EnqueueData([1, 3])}])
+        >>> activations = embedding.get_activations()
+        >>> embedding.drop_dequeued_batches()
+        1
+        """
+        return self._engine.drop_dequeued_batches()
+
     def ids_of_host(self, table: str, host: int) -> Any:
         """Gives the ids of a table, by its name, that a host, by its number, owns, rising with their place there. Raises KeyError, ValueError.
 

@@ -91,7 +91,8 @@ nb::object as_array(nb::handle source, const std::string& what, const char* of) 
     array = numpy().attr("asarray")(for_numpy(source));
   } catch (nb::python_error& error) {
     if (!error.matches(PyExc_ValueError)) throw;
-    refuse(type_text(source) + " of uneven lengths");
+    refuse(type_text(source) + " of uneven lengths" +
+           (std::string(of) == "integers" ? "; RaggedIds.from_rows takes lists of ids" : ""));
   }
   const bool scalar = nb::cast<int>(array.attr("ndim")) == 0;
   if (nb::cast<std::string>(array.attr("dtype").attr("kind")) == "O" &&
@@ -134,7 +135,12 @@ nb::object converted_integers(nb::handle source, const std::string& what) {
   const nb::object array = as_array(source, what, "integers");
   const char kind = kind_of(array);
   if (kind == 'f' && empty(array) && is_plain_sequence(source)) return required(array, "int64");
-  if (kind == 'O') throw ValueError(what + " must be integers that fit into 64 bits");
+  if (kind == 'O') {
+    for (const nb::handle element : array.attr("flat"))
+      if (PyIndex_Check(element.ptr()) == 0)
+        throw TypeError(what + " must be integers, got " + type_text(element) + " among them");
+    throw ValueError(what + " must be integers that fit into 64 bits");
+  }
   if (kind != 'i' && kind != 'u')
     throw TypeError(what + " must be integers, got " + dtype_text(array));
   if (kind == 'u') check_fits(array, what);

@@ -49,7 +49,13 @@ RaggedIdsObject ragged_ids(nb::handle values, nb::handle row_splits, const std::
 RaggedIdsObject ragged_from_rows(nb::handle rows) {
   nb::list values, splits;
   splits.append(0);
+  const auto require_many = [&](nb::handle value, const std::string& what) {
+    if (!nb::hasattr(value, "__iter__"))
+      throw TypeError("RaggedIds.from_rows: " + what + ", got " + type_text(value));
+  };
+  require_many(rows, "rows must be a list of lists of ids");
   for (const nb::handle row : rows) {
+    require_many(row, "row " + std::to_string(nb::len(splits) - 1) + " must be a list of ids");
     for (const nb::handle id : row) values.append(id);
     splits.append(nb::len(values));
   }
@@ -61,6 +67,15 @@ RaggedIdsObject ragged_from_offsets(nb::handle values, nb::handle offsets) {
   const std::string what = "RaggedIds.from_offsets";
   const IntegerArray ids = vector_of<IntegerArray>(values, what + ": values");
   const IntegerArray begins = vector_of<IntegerArray>(offsets, what + ": offsets");
+  const IntegerSpan each = begins.span();
+  for (std::int64_t i = 0; i < each.size(); ++i) {
+    if (each[i] >= (i == 0 ? 0 : each[i - 1]) && each[i] <= ids.span().size() &&
+        (i > 0 || each[0] == 0))
+      continue;
+    throw ValueError(what + ": offsets must begin with 0, not fall, and be at most the number of " +
+                     "ids, " + std::to_string(ids.span().size()) + "; got " +
+                     std::to_string(each[i]) + " at position " + std::to_string(i));
+  }
   const nb::object splits = numpy().attr("append")(begins.object(), ids.span().size());
   return ragged_ids(ids.object(), splits, what);
 }
@@ -378,7 +393,7 @@ rows: what holds the rows; copied. Raises TypeError, ValueError for what are no 
                   R"(Makes ragged ids of the arguments of torch.nn.EmbeddingBag.
 
 values: ids [nnz]; offsets: where each row begins, [rows]. Raises TypeError, ValueError for what are no
-vectors of integers.
+vectors of integers, and for offsets that do not begin with 0, fall or lie behind the ids.
 
 >>> embertable.RaggedIds.from_offsets([1, 2, 3], [0, 2]).row_splits.tolist()
 [0, 2, 3])")

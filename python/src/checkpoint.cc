@@ -218,7 +218,7 @@ void bind_checkpoint(nb::module_& module) {
       "find_checkpoint", find_checkpoint, nb::arg("path"), guard,
       R"(Gives the directory of a run's latest step that can be opened, or of the step that the path is.
 
-path: a run's or a step's directory. Raises OSError if there is none.
+path: a run's or a step's directory. Raises FileNotFoundError if there is none.
 
 >>> saved = embertable.save_variables(directory + "/run", 7, {"v": embertable.Variable([1.0])})
 >>> embertable.find_checkpoint(directory + "/run") == saved

@@ -59,6 +59,14 @@ class TileArrays {
     return static_cast<std::size_t>(width_[array]) * sizeof(float);
   }
 
+  /// True for one of the arrays or a part of it, as functions with NumPy's `out` return it.
+  bool share_memory(nb::handle value) const {
+    if (!nb::isinstance(value, numpy().attr("ndarray"))) return false;
+    return std::ranges::any_of(arrays_, [&](const nb::object& array) {
+      return nb::cast<bool>(numpy().attr("may_share_memory")(value, array));
+    });
+  }
+
   /// True if nobody else has kept one of the arrays.
   bool is_free() const {
     for (const nb::object& array : arrays_)
@@ -110,13 +118,26 @@ class PythonRule {
   }
 
  private:
+  /// Throws because the function has put a slot there that the rule does not have, or removed one.
+  [[noreturn]] void refuse_slots(const nb::dict& slots) const {
+    std::string names;
+    for (const SlotForm& slot : slots_) names += (names.empty() ? "'" : ", '") + slot.name + "'";
+    throw KeyError("tile.slots of a custom rule must have the rule's slots, " +
+                   (names.empty() ? "none" : names) + "; got " +
+                   text(slots.attr("keys")().attr("__repr__")()));
+  }
+
   void call(const TileArrays& arrays, std::int64_t rows, const CustomStep& step) {
     nb::dict slots;
     for (std::size_t s = 0; s < slots_.size(); ++s)
       slots[slots_[s].name.c_str()] = arrays.first(2 + s, rows);
-    (*function_)(
+    const nb::object returned = (*function_)(
         nb::cast(PythonTile{arrays.first(0, rows), arrays.first(1, rows), slots, step.learning_rate,
                             step.number, hyperparameters_->function()}));
+    if (!returned.is_none() && !arrays.share_memory(returned))
+      throw TypeError("a custom rule must write to tile.row and tile.slots and return None, got " +
+                      type_text(returned));
+    if (slots.size() != slots_.size()) refuse_slots(slots);
     // What the function put in an array's place counts as written to the array.
     for (std::size_t s = 0; s < slots_.size(); ++s) {
       const nb::object left = slots[slots_[s].name.c_str()];

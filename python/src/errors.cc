@@ -61,6 +61,8 @@ void translate(const std::exception_ptr& pointer, void*) {
     raise(PyExc_NotImplementedError, error);
   } catch (const DataLoss& error) {
     raise(data_loss_type, error);
+  } catch (const NotFound& error) {
+    raise(PyExc_FileNotFoundError, error);
   } catch (const IoError& error) {
     raise(PyExc_OSError, error);
   } catch (const std::filesystem::filesystem_error& error) {

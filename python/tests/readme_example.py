@@ -9,6 +9,6 @@ for step in range(100):
     engine.enqueue(batch)
     activations = engine.dequeue()  # {"watched": float32 array [2, 8]}
     engine.apply_gradients({"watched": activations["watched"] - 1})  # of the loss sum((activation - 1)^2) / 2
-engine.save("run")
+engine.save("run")  # step 100, which a run has once: a second program needs another folder
 serving = et.ServingEmbedding.open("run")
 print(np.round(serving(batch)["watched"], 1))  # close to 1

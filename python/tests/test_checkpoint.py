@@ -76,8 +76,12 @@ def test_damage_is_an_error_that_names_the_file(tmp_path):
     file.write_bytes(data)
     with pytest.raises(et.DataLossError, match=file.name):
         et.verify_checkpoint(step)
-    with pytest.raises(OSError):
-        et.find_checkpoint(tmp_path / "nothing")
+    (tmp_path / "empty").mkdir()
+    for none in ("nothing", "empty"):
+        with pytest.raises(FileNotFoundError, match="there is no checkpoint"):
+            et.find_checkpoint(tmp_path / none)
+        with pytest.raises(FileNotFoundError, match="there is no checkpoint"):
+            trained().restore(tmp_path / none)
 
 
 @pytest.mark.parametrize("name", ["manifest.json", "*.safetensors"])

@@ -102,7 +102,7 @@ def test_functions_of_engines_that_live_are_kept():
 
 def test_functions_of_an_optimizer_outlive_its_copies():
     calls = []
-    optimizer = et.Adagrad(0.1, step_counter=lambda: calls.append(1) or 1)
+    optimizer = et.FrequencyAwareAdagrad(0.1, step_counter=lambda: calls.append(1) or 1)
     Plain(et.FeatureConfig(et.TableConfig(8, 2, name="t")), optimizer)
 
     class Mine(Plain):

@@ -148,6 +148,11 @@ def test_refusals_name_what_is_wrong(run, tmp_path):
         et.export_tables(run, tmp_path / "out", "csv")
     with pytest.raises(ValueError, match="label must be 'key', 'name' or 'row', got 'id'"):
         et.export_tables(run, tmp_path / "out", "word2vec", label="id")
+    for option in ({"binary": True}, {"label": "row"}, {"shards": 3}, {"object": "x"}):
+        with pytest.raises(ValueError, match=f"{next(iter(option))} must not be given: it is of"):
+            et.export_tables(run, tmp_path / "out", "npy", **option)
+    with pytest.raises(ValueError, match="binary must not be given: it is of word2vec"):
+        et.import_tables(run, tmp_path / "back", "npy", binary=True)
     with pytest.raises(KeyError, match="video"):
         et.export_tables(run, tmp_path / "out", "npy", ["vide"])
     with pytest.raises(OSError, match="nothing"):

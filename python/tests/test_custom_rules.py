@@ -43,6 +43,31 @@ def test_a_rule_steps_rows_and_slots():
     assert embedding.tables[0].optimizer.startswith("mine(")
 
 
+def misspelled(tile):
+    tile.slots["sumz"] = tile.slots["sums"] + 1
+
+
+def dropped(tile):
+    del tile.slots["sums"]
+
+
+@pytest.mark.parametrize("rule, error, text", [
+    (misspelled, KeyError, "must have the rule's slots, 'sums'; got"),
+    (dropped, KeyError, "must have the rule's slots, 'sums'; got"),
+    (lambda tile: tile.row - tile.gradient, TypeError, "must write to tile.row and tile.slots and return None, got"),
+])
+def test_a_rule_that_changes_nothing_is_an_error(rule, error, text):
+    embedding = one_table(et.Optimizer.custom(rule, 0.5, slots={"sums": 0.5}))
+    with pytest.raises(error, match=text):
+        step(embedding, [3, 5], [[1.0], [4.0]])
+
+
+def test_a_rule_may_return_what_it_has_written():
+    embedding = one_table(et.Optimizer.custom(lambda tile: np.subtract(tile.row, tile.gradient, out=tile.row), 0.5))
+    step(embedding, [3, 5], [[1.0], [4.0]])
+    assert embedding.read_rows("t", [3, 5]).tolist() == [[-1.0], [-4.0]]
+
+
 @pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize("dim", [1, 3, 16, 64])
 def test_rows_are_those_of_the_librarys_rule(dim, threads):

@@ -180,7 +180,8 @@ def test_a_sweep_is_that_of_the_command(folder, expected, tmp_path):
                    "--grid", "schedule.batch=64", "--json")
     told = [json.loads(line) for line in done.stdout.splitlines()]
     assert [run["digest"] for run in found["runs"]] == [run["digest"] for run in told[-2]["runs"]]
-    assert found["runs"][0]["set"] == {"optimizer.learning_rate": "0.05", "schedule.batch": "64"}
+    assert found["runs"][0]["set"] == {"optimizer.learning_rate": 0.05, "schedule.batch": 64}
+    assert et.train(folder / "job.toml", set=found["runs"][0]["set"])["test"] == found["test"]
     assert found["digest"] == told[-1]["digest"] == expected["digest"] and found["test"] == expected["test"]
     assert not found["interrupted"] and [event["event"] for event in events][::5] == ["start", "done"]
     assert et.evaluate(tmp_path / "a" / "best")["rmse"] == expected["test"]["rmse"]
@@ -195,8 +196,8 @@ def test_a_sweep_takes_numbers_of_numpy_and_trains_each_meaning_once(folder, tmp
         et.sweep(JOB, tmp_path / "a", grid, data=folder)
     grid["tables.user.dim"] = [np.int64(8)]
     found = et.sweep({**JOB, "seed": np.uint64(7)}, tmp_path / "a", grid, data=folder, test=False)
-    assert {run["set"]["optimizer.learning_rate"] for run in found["runs"]} == {"0.05", "0.01"}
-    assert all(run["set"]["tables.user.dim"] == "8" for run in found["runs"])
+    assert {run["set"]["optimizer.learning_rate"] for run in found["runs"]} == {0.05, 0.01}
+    assert all(run["set"]["tables.user.dim"] == 8 for run in found["runs"])
     done = command("sweep", folder / "job.toml", "--out", tmp_path / "b", "--grid", "optimizer.learning_rate=0.05,0.050,5e-2",
                    "--set", "schedule.epochs=1", "--no-test", "--json")
     assert done.returncode == 0, done.stderr
@@ -231,7 +232,7 @@ def test_a_sweep_draws_from_ranges(folder, tmp_path):
     found = et.sweep(JOB, tmp_path / "a", {"optimizer.learning_rate": (0.01, 0.1), "optimizer.rule": ["sgd", "adagrad"]},
                      random=3, data=folder, test=False)
     assert len(found["runs"]) == 3
-    assert all(0.01 <= float(run["set"]["optimizer.learning_rate"]) <= 0.1 for run in found["runs"])
+    assert all(0.01 <= run["set"]["optimizer.learning_rate"] <= 0.1 for run in found["runs"])
     with pytest.raises(ValueError, match="which holds a sweep"):
         et.sweep(JOB, tmp_path / "a", {"seed": [1]}, data=folder)
     with pytest.raises(ValueError, match="sweep: random must be at least 1, got 0"):

@@ -102,3 +102,10 @@ def test_help_shows_what_the_package_has():
     assert all(hasattr(embertable, name) for name in embertable.__all__)
     shown = pydoc.render_doc(embertable, renderer=pydoc.plaintext)
     assert "class RaggedIds" in shown and "class Embedding" in shown and "train(job" in shown
+
+
+def test_modules_need_no_import_of_their_own():
+    program = "import embertable as et; et.tpu_embedding.TPUStrategy, et.v1.TPUEmbedding, et.gradient_interception"
+    subprocess.run([sys.executable, "-c", program], check=True)
+    with pytest.raises(AttributeError, match="has no attribute 'tpu'"):
+        embertable.tpu

@@ -103,6 +103,9 @@ def test_a_slice_of_one_component_is_a_view_that_later_changes_do_not_touch(t8):
 def test_the_numpy_protocol(t8):
     assert np.array_equal(np.asarray(t8), T8)
     assert np.asarray(t8, dtype=np.float64).dtype == np.float64
+    if np.lib.NumpyVersion(np.__version__) >= "2.0.0":
+        with pytest.raises(ValueError, match="an array of several components needs a copy"):
+            np.asarray(t8, copy=False)
     assert np.array(t8, copy=True).flags.writeable
     assert np.exp(t8).shape == (8, 2) and np.sum(t8) == T8.sum()
     assert np.array_equal(t8.variables[1], T8[3:6])

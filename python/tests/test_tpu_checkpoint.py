@@ -1,6 +1,7 @@
 """Checkpoint(model=..., embedding=...): everything in one commit, and what is missing said."""
 
 import math
+import pathlib
 import tracemalloc
 
 import numpy as np
@@ -50,6 +51,17 @@ def test_an_embedding_and_a_model_come_back_together(tmp_path):
     train(other)
     again.save(tmp_path / "run")
     assert again.save_counter == 2 and tpu.latest_checkpoint(tmp_path / "run") == str(tmp_path / "run" / "step_000000000002")
+
+
+def test_the_latest_of_damaged_steps_is_an_error(tmp_path):
+    embedding = an_embedding()
+    train(embedding)
+    path = tpu.Checkpoint(embedding=embedding).save(tmp_path / "run")
+    (pathlib.Path(path) / "manifest.json").write_text("garbage")
+    with pytest.raises(et.DataLossError, match="manifest.json"):
+        tpu.latest_checkpoint(tmp_path / "run")
+    (tmp_path / "empty").mkdir()
+    assert tpu.latest_checkpoint(tmp_path / "empty") is tpu.latest_checkpoint(tmp_path / "none") is None
 
 
 def test_it_is_served_by_a_plain_object(tmp_path):

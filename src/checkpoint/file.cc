@@ -6,7 +6,6 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -363,17 +362,6 @@ class LocalDirectory final : public Directory {
   void rename(const std::string& from, const std::string& to) override {
     if (::renameat(descriptor_, from.c_str(), descriptor_, to.c_str()) != 0)
       fail(path_ / from, "rename to " + to, errno);
-  }
-
-  void exchange(const std::string& a, const std::string& b) override {
-    constexpr unsigned int kExchange = 2;  // RENAME_EXCHANGE, which older headers lack
-    if (::syscall(SYS_renameat2, descriptor_, a.c_str(), descriptor_, b.c_str(), kExchange) == 0)
-      return;
-    const bool lacking = errno == EINVAL || errno == ENOSYS || errno == EOPNOTSUPP;
-    fail(path_ / a,
-         "trade names with " + b +
-             (lacking ? " (the file system lacks renameat2 with RENAME_EXCHANGE)" : ""),
-         errno);
   }
 
   void remove(const std::string& name) override {

@@ -93,10 +93,6 @@ class Directory {
   /// Renames a file, a link or a directory atomically. Requires: nothing has the new name.
   virtual void rename(const std::string& from, const std::string& to) = 0;
 
-  /// Exchanges two existing names atomically. The error of a file system that cannot do this names
-  /// the missing call.
-  virtual void exchange(const std::string& a, const std::string& b) = 0;
-
   /// Removes a file, a link or an empty directory.
   virtual void remove(const std::string& name) = 0;
 

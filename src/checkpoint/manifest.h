@@ -111,8 +111,7 @@ struct Manifest {
   friend bool operator==(const Manifest&, const Manifest&) = default;
 };
 
-/// Returns the name of a table's variable: that of the table, or "<table>/<slot>" if `slot` is not
-/// empty.
+/// Returns the name of a table's slot among the variables: "<table>/<slot>".
 std::string variable_name(std::string_view table, std::string_view slot);
 
 /// Checks what every save of these tables and features needs: throws ValueError naming table or

@@ -98,7 +98,7 @@ std::optional<OpenStep> open_latest(Directory& opened, const fs::path& run,
   }
   const std::string text = run.string() + ": cannot open: there is no checkpoint" + listed;
   if (!skipped.empty()) throw DataLoss(text);
-  throw IoError(text);
+  throw NotFound(text);
 }
 
 /// Opens a directory, also through links; null if nothing or something else has the path.
@@ -117,8 +117,8 @@ OpenStep open_any(FileSystem& files, const fs::path& path, std::vector<std::stri
   for (int attempt = 0; attempt < kMaxAttempts; ++attempt) {
     const std::unique_ptr<Directory> opened = enter_path(files, path);
     if (!opened)
-      throw IoError(path.string() + ": cannot open: " +
-                    (attempt == 0 ? "there is no checkpoint" : "the step was removed"));
+      throw NotFound(path.string() + ": cannot open: " +
+                     (attempt == 0 ? "there is no checkpoint" : "the step was removed"));
     std::optional<OpenStep> step = opened->open_file(kManifestName)
                                        ? open_step(path, [&] { return enter_path(files, path); })
                                        : open_latest(*opened, path, skipped);

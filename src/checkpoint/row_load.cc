@@ -9,6 +9,7 @@
 
 #include "base/bfloat16.h"
 #include "base/interruption.h"
+#include "base/rows.h"
 
 namespace embertable::checkpoint {
 namespace {
@@ -29,17 +30,15 @@ constexpr std::int64_t kLeastTasksPerLane = 8;
 /// Read-ahead: blocks requested ahead of the one being consumed.
 constexpr std::int64_t kReadAhead = 8;
 
-/// Bytes per element of float32 or bfloat16.
-constexpr std::int64_t bytes_of(RowType type) { return type == RowType::kBfloat16 ? 2 : 4; }
-
-/// Copies `bytes` bytes of elements, and converts them if the types differ.
+/// Copies `bytes` bytes of elements, and converts them between float32 and bfloat16.
 void copy_elements(const std::byte* from, std::int64_t bytes, RowType type, std::byte* to,
                    RowType to_type) noexcept {
   if (type == to_type) {
     std::memcpy(to, from, bytes);
     return;
   }
-  for (std::int64_t at = 0; at < bytes; at += bytes_of(type), to += bytes_of(to_type)) {
+  for (std::int64_t at = 0; at < bytes;
+       at += bytes_per_element(type), to += bytes_per_element(to_type)) {
     if (type == RowType::kBfloat16) {
       std::uint16_t half = 0;
       std::memcpy(&half, from + at, sizeof(half));
@@ -104,7 +103,9 @@ struct RowLoad::Piece {
     const std::int64_t row = offset + in_file[place] * row_bytes;
     const std::int64_t before = at - row;
     return data + in_target[place] * stride_bytes +
-           (type == target_type ? before : before / bytes_of(type) * bytes_of(target_type));
+           (type == target_type
+                ? before
+                : before / bytes_per_element(type) * bytes_per_element(target_type));
   }
 
   /// Copies what bytes [first, first + block.size()) of the file hold of the rows.
@@ -264,7 +265,7 @@ void RowLoad::add(Part& part, const RowTarget& target) {
                          .in_file = both.a_index,
                          .in_target = both.b_index,
                          .data = static_cast<std::byte*>(target.data),
-                         .stride_bytes = target.stride * bytes_of(target.type),
+                         .stride_bytes = target.stride * bytes_per_element(target.type),
                          .type = target.slot < 0 ? saved_type(target) : RowType::kFloat32,
                          .target_type = target.type});
 }

@@ -46,11 +46,11 @@ std::unique_ptr<Directory> make_unfinished(Directory& run, const std::filesystem
 
 }  // namespace
 
-Writer::Writer(const OpenRun& run, Manifest manifest, IfSaved if_saved)
-    : alone_(run.changing()), run_(run), manifest_(std::move(manifest)), if_saved_(if_saved) {
+Writer::Writer(const OpenRun& run, Manifest manifest)
+    : alone_(run.changing()), run_(run), manifest_(std::move(manifest)) {
   check_savable(manifest_);
   flush_ancestors(run_);
-  is_replaced();
+  require_not_saved();
   remove_leftovers(run_.opened());
   name_ = temporary_name(run_.opened(), manifest_.step);
   opened_ = make_unfinished(run_.opened(), run_.directory() / name_);
@@ -73,13 +73,11 @@ void Writer::add_state(const CallerState& caller, const std::map<std::string, st
   if (!id_maps.empty()) add(write_bytes_file(*opened_, manifest_.step, FileKind::kIdMaps, id_maps));
 }
 
-bool Writer::is_replaced() const {
-  const bool saved = has_name(run_.opened(), step_name(manifest_.step));
-  if (saved && if_saved_ == IfSaved::kRefuse)
+void Writer::require_not_saved() const {
+  if (has_name(run_.opened(), step_name(manifest_.step)))
     throw StateError(
         run_.directory().string() + ": step " + std::to_string(manifest_.step) +
         " is already saved there; restore it and go on from it, or save to another directory");
-  return saved;
 }
 
 std::filesystem::path Writer::commit() {
@@ -92,22 +90,17 @@ std::filesystem::path Writer::commit() {
   opened_->sync();
 
   const std::string step = step_name(manifest_.step);
-  const bool replaces = is_replaced();
-  if (replaces) {
-    run_.opened().exchange(name_, step);
-  } else {
-    run_.opened().rename(name_, step);
-  }
+  require_not_saved();
+  run_.opened().rename(name_, step);
   named_ = true;
   run_.opened().sync();
-  if (replaces) try_remove(run_.opened(), name_);
   return run_.directory() / step;
 }
 
 std::filesystem::path save(const OpenRun& run, Manifest manifest, const ShardSource& source,
                            const CallerState& caller,
-                           const std::map<std::string, std::string>& id_maps, IfSaved if_saved) {
-  Writer writer(run, std::move(manifest), if_saved);
+                           const std::map<std::string, std::string>& id_maps) {
+  Writer writer(run, std::move(manifest));
   writer.add_state(caller, id_maps);  // small, and may be refused: before the rows
   const Manifest& saved = writer.manifest();
   for (std::size_t table = 0; table < saved.tables.size(); ++table) {

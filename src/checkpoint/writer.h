@@ -5,7 +5,6 @@
 #include <map>
 #include <mutex>
 #include <string>
-#include <vector>
 
 #include "checkpoint/data_file.h"
 #include "checkpoint/file.h"
@@ -15,9 +14,6 @@
 
 namespace embertable::checkpoint {
 
-/// What to do about a step that the run directory already has.
-enum class IfSaved : std::uint8_t { kRefuse, kReplace };
-
 /// One save: files are added to a temporary directory, and `commit` makes it a step. Until `commit`
 /// returns, the run directory keeps its contents. At most one writer at a time for an `OpenRun`:
 /// the constructor of the next one waits. For one thread; data files may be written by any thread.
@@ -25,8 +21,8 @@ class Writer {
  public:
   /// Removes leftovers of earlier saves and creates the temporary directory. Requires: `run`
   /// outlives the writer, `manifest` has no files yet. Throws ValueError as `check_savable`,
-  /// StateError if the step exists and must not be replaced, IoError.
-  Writer(const OpenRun& run, Manifest manifest, IfSaved if_saved = IfSaved::kRefuse);
+  /// StateError if the step exists, IoError.
+  Writer(const OpenRun& run, Manifest manifest);
 
   /// Without `commit`, removes the temporary directory.
   ~Writer();
@@ -53,15 +49,13 @@ class Writer {
   std::filesystem::path commit();
 
  private:
-  /// True if the step already exists; throws StateError if it must not be replaced.
-  bool is_replaced() const;
+  void require_not_saved() const;
 
   std::unique_lock<ChangeMutex> alone_;
   const OpenRun& run_;
   std::string name_;  ///< temporary name of the step
   std::unique_ptr<Directory> opened_;
   Manifest manifest_;
-  IfSaved if_saved_;
   bool named_ = false;  ///< the temporary name no longer belongs to this save
 };
 
@@ -70,8 +64,7 @@ class Writer {
 using ShardSource = std::function<RowSource(std::int64_t table, std::int32_t host)>;
 std::filesystem::path save(const OpenRun& run, Manifest manifest, const ShardSource& source,
                            const CallerState& caller = {},
-                           const std::map<std::string, std::string>& id_maps = {},
-                           IfSaved if_saved = IfSaved::kRefuse);
+                           const std::map<std::string, std::string>& id_maps = {});
 
 /// Returns the rows of a table that a host owns by the manifest's topology.
 Progression rows_of_host(const Topology& topology, std::int64_t vocabulary_size, std::int32_t host);

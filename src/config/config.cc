@@ -171,7 +171,7 @@ std::string to_string(const TableConfig& table) {
          (table.row_type == RowType::kFloat32
               ? ""
               : ", row_type='" + std::string(to_string(table.row_type)) + "'") +
-         ")";
+         (table.replicated ? ", replicated=True" : "") + ")";
 }
 
 std::string to_string(const FeatureConfig& feature) {

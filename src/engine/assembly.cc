@@ -84,7 +84,8 @@ void tag_rates(Assembly& assembly, ResolvedTable& table) {
   if (!table.optimizer) return;
   const std::string name = "table '" + table.name() + "': ";
   table.rate_tag = tag(assembly, table.optimizer->learning_rate(), name + "learning_rate", true);
-  if (const auto& counter = table.optimizer->options().step_counter)
+  if (const auto& counter = table.optimizer->options().step_counter;
+      counter && table.rule->counts_steps())
     table.counter_tag = tag(assembly, *counter, name + "step_counter", false);
 }
 

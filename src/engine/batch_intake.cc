@@ -178,7 +178,7 @@ void BatchIntake::check(Feed& feed, std::string_view call, const TableStore& sto
   }
   if (feed.cut) check_cuts(feed);
   const std::lock_guard lock(store.building());
-  if (!store.built()) return build(first_shapes(feed));
+  if (!store.built()) return build(first_shapes(feed, call));
   for (const Batch& batch : feed.batches) {
     for (std::int64_t i = 0; verifies_shapes_ && i < setup_.features.size(); ++i) {
       check_shape(setup_.features.path(i), shapes_[i], detected_shape(feed, batch, i),
@@ -205,11 +205,11 @@ std::optional<std::int64_t> BatchIntake::size_since_build(const TableStore& stor
 
 /// Returns the shapes that the first batches build with. Checks everything about these batches, so
 /// that an invalid one leaves no table behind.
-std::vector<Shape> BatchIntake::first_shapes(const Feed& feed) const {
+std::vector<Shape> BatchIntake::first_shapes(const Feed& feed, std::string_view call) const {
   if (!verifies_shapes_)
-    throw ValueError(
-        "enqueue: the engine is not built, and verify_output_shapes_on_enqueue is off");
-  const std::vector<Shape> detected = detect_shapes(feed);
+    throw ValueError(std::string(call) +
+                     ": the engine is not built, and verify_output_shapes_on_enqueue is off");
+  const std::vector<Shape> detected = detect_shapes(feed, call);
   check_shapes(setup_.features, shapes_.leaves(), detected, setup_.options.variable_batch);
   for (const Batch& batch : feed.batches) check_weights_structure(batch);
   std::vector<Shape> shapes = resolve_shapes(setup_.features, shapes_.leaves(), detected,
@@ -222,10 +222,10 @@ std::vector<Shape> BatchIntake::first_shapes(const Feed& feed) const {
 }
 
 /// Returns the shapes that batches imply: one for all replicas, or the largest if batches may vary.
-std::vector<Shape> BatchIntake::detect_shapes(const Feed& feed) const {
+std::vector<Shape> BatchIntake::detect_shapes(const Feed& feed, std::string_view call) const {
   std::vector<Shape> detected;
   if (setup_.has_one_batch_size()) {
-    detected = shapes_from_batch_size(setup_.features, common_batch_size(feed.batches, "enqueue"));
+    detected = shapes_from_batch_size(setup_.features, common_batch_size(feed.batches, call));
     for (const Batch& batch : feed.batches)
       for (std::int64_t i = 0; i < setup_.features.size(); ++i)
         check_shape(setup_.features.path(i), detected[i], detected_shape(feed, batch, i), false);

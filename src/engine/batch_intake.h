@@ -82,8 +82,8 @@ class BatchIntake {
  private:
   void check_cuts(const Feed& feed) const;
   std::optional<std::int64_t> size_since_build(const TableStore& store) const;
-  std::vector<Shape> first_shapes(const Feed& feed) const;
-  std::vector<Shape> detect_shapes(const Feed& feed) const;
+  std::vector<Shape> first_shapes(const Feed& feed, std::string_view call) const;
+  std::vector<Shape> detect_shapes(const Feed& feed, std::string_view call) const;
   Shape detected_shape(const Feed& feed, const Batch& batch, std::int64_t feature) const;
   void check_weights_structure(const Batch& batch) const;
   void check_shapes_of_cores(std::span<const Shape> shapes) const;

@@ -12,8 +12,6 @@ namespace {
 using wire::TPUEmbeddingConfiguration;
 using Inputs = std::vector<LearningRate>;
 
-constexpr const char* kCounting = "frequency_aware_adagrad";
-
 /// Returns the rate's position among the inputs, and appends it if it is new.
 std::int32_t tag(Inputs& inputs, const LearningRate& rate) {
   const auto known = std::ranges::find(inputs, rate);
@@ -23,11 +21,11 @@ std::int32_t tag(Inputs& inputs, const LearningRate& rate) {
 }
 
 /// Returns what the rule counts steps by, if it counts them.
-std::optional<LearningRate> step_counter(const Optimizer& optimizer) {
+std::optional<LearningRate> step_counter(const ResolvedTable& table) {
   static const LearningRate number =
       LearningRate::scheduled([](std::int64_t step) { return static_cast<double>(step); });
-  if (optimizer.rule() != kCounting) return {};
-  return optimizer.options().step_counter.value_or(number);
+  if (!table.rule->counts_steps()) return {};
+  return table.optimizer->options().step_counter.value_or(number);
 }
 
 /// Returns the functions of all tables in the order of their first use.
@@ -37,8 +35,7 @@ Inputs functions(const Assembly& assembly) {
     const LearningRate& rate = table.optimizer->learning_rate();
     if (rate.is_dynamic()) tag(inputs, rate);
     const auto& counter = table.optimizer->options().step_counter;
-    if (table.optimizer->rule() == kCounting && counter && counter->is_dynamic())
-      tag(inputs, *counter);
+    if (table.rule->counts_steps() && counter && counter->is_dynamic()) tag(inputs, *counter);
   }
   return inputs;
 }
@@ -48,7 +45,7 @@ wire::OptimizationParameters parameters_of(const ResolvedTable& table, Inputs& i
   wire::OptimizerTags tags;
   if (optimizer.learning_rate().is_dynamic())
     tags.learning_rate = tag(inputs, optimizer.learning_rate());
-  if (const auto counter = step_counter(optimizer)) tags.step_counter = tag(inputs, *counter);
+  if (const auto counter = step_counter(table)) tags.step_counter = tag(inputs, *counter);
   try {
     wire::OptimizationParameters message = wire::to_message(optimizer, tags);
     if (const auto& quantization = table.config.quantization_config)
@@ -100,9 +97,9 @@ void describe_tables(TPUEmbeddingConfiguration& configuration, const Assembly& a
 }  // namespace
 
 TPUEmbeddingConfiguration describe(const Assembly& assembly, const Nested<FeatureConfig>& features,
-                                   std::span<const Shape> shapes, const Topology& topology) {
+                                   std::span<const Shape> shapes, const Machine& machine) {
   TPUEmbeddingConfiguration configuration;
-  describe_tables(configuration, assembly, topology.hosts);
+  describe_tables(configuration, assembly, machine.hosts);
   for (std::int64_t i = 0; i < features.size(); ++i) {
     const std::int64_t table = assembly.table_of[i];
     configuration.feature_descriptor.push_back(
@@ -110,16 +107,16 @@ TPUEmbeddingConfiguration describe(const Assembly& assembly, const Nested<Featur
          .table_id = static_cast<std::int32_t>(table),
          .input_shape = dims_of(shapes[i], features.path(i))});
   }
-  if (topology.one_batch_size) count_features(configuration);
+  if (machine.one_batch_size) count_features(configuration);
   configuration.mode = TPUEmbeddingConfiguration::Mode::kTraining;
-  configuration.num_hosts = topology.hosts;
-  configuration.num_tensor_cores = topology.replicas * topology.cores_per_replica.value_or(1);
-  if (topology.sharding == Sharding::kMod)
+  configuration.num_hosts = machine.hosts;
+  configuration.num_tensor_cores = machine.replicas * machine.cores_per_replica.value_or(1);
+  if (machine.sharding == Sharding::kMod)
     configuration.sharding_strategy = TPUEmbeddingConfiguration::ShardingStrategy::kMod;
-  configuration.pipeline_execution_with_tensor_core = topology.pipeline;
-  if (topology.cores_per_replica) {
+  configuration.pipeline_execution_with_tensor_core = machine.pipeline;
+  if (machine.cores_per_replica) {
     configuration.spmd_sharding =
-        wire::SpmdSharding{.enabled = true, .num_cores_per_replica = *topology.cores_per_replica};
+        wire::SpmdSharding{.enabled = true, .num_cores_per_replica = *machine.cores_per_replica};
   }
   return configuration;
 }

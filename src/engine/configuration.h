@@ -12,7 +12,7 @@
 namespace embertable::engine {
 
 /// The part of a configuration that describes the machine.
-struct Topology {
+struct Machine {
   std::int32_t hosts = 1;
   std::int32_t replicas = 1;
   std::optional<std::int32_t> cores_per_replica;  ///< none: cores are not assigned to replicas
@@ -28,6 +28,6 @@ struct Topology {
 /// tpu_embedding_v2.py, _create_config_proto.
 wire::TPUEmbeddingConfiguration describe(const Assembly& assembly,
                                          const Nested<FeatureConfig>& features,
-                                         std::span<const Shape> shapes, const Topology& topology);
+                                         std::span<const Shape> shapes, const Machine& machine);
 
 }  // namespace embertable::engine

@@ -23,7 +23,7 @@ struct DeviceName {
   bool is_accelerator() const { return type == "TPU"; }
   std::string to_string() const;
 
-  /// Orders by replica, task, index; unset ones first.
+  /// Orders by job, replica, task, index; unset ones first.
   friend bool operator<(const DeviceName& a, const DeviceName& b);
 };
 

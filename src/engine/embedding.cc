@@ -52,6 +52,7 @@ std::map<TablePtr, TableView> Embedding::embedding_tables() {
         "assign_rows");
   }
   engine_->build_from_batch_size(0);
+  engine_->progress.require_not_failed("embedding_tables");
   return engine_->store.views();
 }
 
@@ -60,7 +61,7 @@ ShardedVariable Embedding::sharded_variable(std::string_view variable) {
   if (engine_->setup.group->several())
     throw NotImplemented(
         "sharded_variable: rows of other processes cannot be viewed; read_rows copies them");
-  const auto [held, no_step, tables] = engine_->settled_tables("sharded_variable");
+  const auto [held, no_step, tables, count] = engine_->settled_tables("sharded_variable");
   return tables.view(tables.find(variable), !accelerated(), engine_->setup.executor);
 }
 
@@ -156,12 +157,15 @@ LookupToken Embedding::look_up(std::span<const Batch> batches,
 
 void Embedding::apply_gradients(LookupToken&& token, std::span<const Nested<Gradient>> gradients) {
   Engine& engine = *engine_;
-  if (!token.valid()) throw StateError("apply_gradients: the token is empty, or was used");
-  if (token.engine_ != &engine) throw StateError("apply_gradients: the token is of another engine");
   const FloatEnvironment ours;
   const auto lock = engine.runner.lock("apply_gradients");
   engine.store.own();
-  engine.setup.group->or_tell([&] { engine::check_gradient_trees(engine.setup, gradients); });
+  engine.setup.group->or_tell([&] {
+    if (!token.valid()) throw StateError("apply_gradients: the token is empty, or was used");
+    if (token.engine_ != &engine)
+      throw StateError("apply_gradients: the token is of another engine");
+    engine::check_gradient_trees(engine.setup, gradients);
+  });
   try {
     engine.runner.apply(*token.step_,
                         [&](std::int32_t r) -> const Nested<Gradient>& { return gradients[r]; });
@@ -228,26 +232,28 @@ LookupToken::~LookupToken() {
 }
 
 void Embedding::read_rows(std::string_view variable, IntegerSpan ids, std::span<float> out) const {
-  const auto [held, no_step, tables] = engine_->settled_or_restored("read_rows");
+  const auto [held, no_step, tables, count] = engine_->settled_or_restored("read_rows");
   engine::read_rows(*engine_->setup.group, tables, variable, ids, out);
 }
 void Embedding::assign_rows(std::string_view variable, IntegerSpan ids,
                             std::span<const float> values) {
-  const auto [held, no_step, tables] = engine_->settled_or_restored("assign_rows");
+  const auto [held, no_step, tables, count] = engine_->settled_or_restored("assign_rows");
   engine::assign_rows(*engine_->setup.group, tables, variable, ids, values);
 }
 void Embedding::assign_step(std::int64_t step) {
-  const auto [held, no_step, tables] = engine_->settled_or_restored("assign_step");
+  const auto [held, no_step, tables, count] = engine_->settled_or_restored("assign_step");
   if (step < 0 || step > kMostStep)
     throw ValueError("assign_step: step must be 0 to 2^62, got " + std::to_string(step));
-  engine_->progress.set_step(step);
+  count.set(step);
 }
 
 std::filesystem::path Embedding::save(const CheckpointRun& run, const CallerState& state,
                                       const std::map<std::string, IdMap>& id_maps) const {
-  const auto [held, no_step, tables] = engine_->settled_or_restored("save");
-  return engine::save_tables(engine_->setup, tables, engine_->progress.updates(),
-                             {run.directory_, run.run_.get()}, state, id_maps);
+  const auto [held, no_step, tables, count] = engine_->settled_or_restored("save");
+  const bool opens = engine_->setup.group->is_first();
+  return engine::save_tables(engine_->setup, tables, count.updates(),
+                             {run.directory_, opens ? &checkpoint::open_run(run) : nullptr}, state,
+                             id_maps);
 }
 std::filesystem::path Embedding::save(const std::filesystem::path& run, const CallerState& state,
                                       const std::map<std::string, IdMap>& id_maps) const {
@@ -263,7 +269,7 @@ RestoreReport checkpoint::restore_opened(Embedding& engine, const checkpoint::Re
   return engine::engine_of(engine).restore(reader, {});
 }
 std::string Embedding::digest() const {
-  const auto [held, no_step, tables] = engine_->settled_or_restored("digest");
+  const auto [held, no_step, tables, count] = engine_->settled_or_restored("digest");
   return engine::digest_of(*engine_->setup.group, tables);
 }
 
@@ -285,9 +291,9 @@ wire::TPUEmbeddingConfiguration Embedding::configuration() const {
   setup.require_accelerated("configuration");
   engine_->store.require_built("configuration");
   return engine::describe(setup.assembly, setup.features, engine_->intake.shapes().leaves(),
-                          setup.topology());
+                          setup.machine());
 }
-std::int64_t Embedding::step() const noexcept { return engine_->progress.taken(); }
+std::int64_t Embedding::step() const noexcept { return engine_->progress.steps().taken(); }
 MemoryReport Embedding::memory() const { return engine_->memory(); }
 StepStatistics Embedding::last_step() const {
   engine_->setup.require_same_process("last_step");

@@ -17,7 +17,7 @@ void log_configuration(const Setup& setup, std::span<const Shape> shapes) {
   if (!log) return;
   wire::TPUEmbeddingConfiguration configuration;
   try {
-    configuration = describe(setup.assembly, setup.features, shapes, setup.topology());
+    configuration = describe(setup.assembly, setup.features, shapes, setup.machine());
   } catch (const std::logic_error& error) {
     return log(std::string("no configuration: ") + error.what());
   }
@@ -72,8 +72,8 @@ void Engine::build(std::span<const Shape> incoming) {
   std::shared_ptr<Tables> tables = store.prepare();
   std::unique_ptr<HostTeam> hosts = runner.make_hosts(*tables);
   tables->steps = runner.steps();
-  tables->steps->set_flush([this] {
-    progress.require_not_failed("save");
+  tables->steps->set_flush([this](std::string_view call) {
+    progress.require_not_failed(call);
     runner.flush();
   });
   store.claim_strategy(tables);
@@ -114,13 +114,13 @@ SettledTables Engine::settled_tables(std::string_view call) {
   tables = store.held(call);
   if (store.owns(*tables)) {
     runner.flush();
-    return {tables, std::move(lock), *tables};
+    return {tables, std::move(lock), *tables, progress.steps()};
   }
   lock.unlock();  // two engines that each hold their own and want the other's would wait for ever
-  lock = tables->steps->settle();
+  lock = tables->steps->settle(call);
   if (store.held(call) != tables)
     throw StateError(std::string(call) + ": the strategy was given other tables meanwhile");
-  return {tables, std::move(lock), *tables};
+  return {tables, std::move(lock), *tables, tables->steps->count()};
 }
 
 SettledTables Engine::settled_or_restored(std::string_view call) {
@@ -128,8 +128,9 @@ SettledTables Engine::settled_or_restored(std::string_view call) {
   if (!store.built()) {
     std::unique_lock no_build(store.building());
     if (Tables* const restored = store.restored()) {
+      progress.require_not_failed(call);
       setup.group->meet();
-      return {nullptr, std::move(no_build), *restored};
+      return {nullptr, std::move(no_build), *restored, progress.steps()};
     }
   }
   return settled_tables(call);

@@ -26,10 +26,11 @@ struct SettledTables {
   std::shared_ptr<Tables> held;  ///< keeps tables and lock of another engine, which may go
   std::unique_lock<ReentrancyGuard> no_step;  ///< no build, of an engine that is only restored
   Tables& tables;
+  StepCount& count;  ///< the number of steps that they have taken
 };
 
 /// The objects behind one Embedding, and the operations that need several of them. A plain engine
-/// uses only `setup`, `progress`, `store` and the step lock.
+/// never steps.
 struct Engine {
   Engine(Nested<FeatureConfig> features, const std::optional<Optimizer>& optimizer,
          StrategyPtr strategy, EmbeddingOptions options);

@@ -2,7 +2,6 @@
 
 #include <memory>
 #include <mutex>
-#include <utility>
 
 #include "base/fork_guard.h"
 #include "engine/tables.h"

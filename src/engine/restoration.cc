@@ -75,7 +75,10 @@ Restoration::Restoration(const Setup& setup, const checkpoint::StepSource& sourc
 
 RestoreReport Restoration::report() const {
   RestoreReport report;
-  setup_.group->together("restore: reading the caller's state", [&] { report = read_report(); });
+  setup_.group->together("restore: reading the caller's state", [&] {
+    report = read_report();
+    warn_of_other_numerics();
+  });
   return report;
 }
 

@@ -24,6 +24,8 @@ class Restoration {
               const RestoreOptions& options);
 
   std::int64_t step() const { return reader_->manifest().step; }
+
+  /// Warns, too, if the checkpoint was written under other numerics.
   RestoreReport report() const;
 
   /// Whether every variable of the engine is restored.
@@ -41,11 +43,9 @@ class Restoration {
   /// Makes tables; initializers run for the variables that the checkpoint lacks.
   std::shared_ptr<Tables> read_anew() const;
 
-  /// Warns if the checkpoint was written under other numerics.
-  void warn_of_other_numerics() const;
-
  private:
   RestoreReport read_report() const;
+  void warn_of_other_numerics() const;
   std::vector<checkpoint::RowTarget> targets(const Tables& tables) const;
   void initialize_grown(Tables& tables) const;
 

@@ -77,7 +77,7 @@ Sharding Setup::sharding() const noexcept {
   return accelerated() ? strategy->options().sharding : Sharding::kDiv;
 }
 
-Topology Setup::topology() const {
+Machine Setup::machine() const {
   return {.hosts = all_hosts,
           .replicas = strategy->replicas(),
           .cores_per_replica = strategy->options().cores_per_replica,

@@ -25,7 +25,7 @@ struct Setup {
   bool accelerated() const noexcept { return strategy != nullptr; }
   bool has_one_batch_size() const noexcept { return options.revision == ApiRevision::kBatchSize; }
   Sharding sharding() const noexcept;
-  Topology topology() const;
+  Machine machine() const;
 
   /// Longest time that a call waits for other threads of the caller.
   std::chrono::milliseconds timeout() const noexcept;

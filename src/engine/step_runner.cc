@@ -1,8 +1,5 @@
 #include "engine/step_runner.h"
 
-#include <fmt/format.h>
-
-#include <string>
 #include <utility>
 
 #include "embertable/errors.h"
@@ -17,8 +14,9 @@ StepRunner::StepRunner(const Setup& setup, TableStore& store, Schedule& schedule
       store_(store),
       schedule_(schedule),
       progress_(progress),
-      steps_(std::make_shared<StepLock>(setup.executor)),
-      shares_(setup.hosts * setup.assembly.tables.size()) {
+      steps_(std::make_shared<StepLock>(setup.executor, progress.shared_steps())),
+      shares_(setup.hosts * setup.assembly.tables.size()),
+      intake_(setup) {
   statistics_.tables.resize(setup.assembly.tables.size());  // so that adding up cannot fail
 }
 
@@ -60,12 +58,6 @@ std::unique_ptr<HostTeam> StepRunner::make_hosts(const Tables& tables) {
   return std::make_unique<HostTeam>(std::move(hosts));
 }
 
-/// Returns the floats of one core's activation of a feature.
-std::int64_t StepRunner::activation_floats(Step& step, std::int32_t core,
-                                           std::int64_t feature) const {
-  return step.plan(core, feature).outputs * setup_.table(feature).config.dim;
-}
-
 /// Cuts each replica's activations into those of its cores.
 std::span<const std::span<float>> StepRunner::values_by_core(
     Step& step, std::span<const std::span<float>> out) {
@@ -76,7 +68,7 @@ std::span<const std::span<float>> StepRunner::values_by_core(
     for (std::int64_t i = 0; i < features; ++i) {
       std::span<float> rest = out[r * features + i];
       for (std::int32_t c = first; c < first + setup_.cores_per_replica; ++c) {
-        const std::int64_t floats = activation_floats(step, c, i);
+        const std::int64_t floats = activation_floats(setup_, step, c, i);
         core_values_[c * features + i] = rest.first(floats);
         rest = rest.subspan(floats);
       }
@@ -101,7 +93,7 @@ void StepRunner::forward(Step& step, std::span<const std::span<float>> out, Step
   setup_.group->meet();
   store_.own();
   const auto values = setup_.cores_per_replica > 1 ? values_by_core(step, out) : out;
-  const std::int64_t number = progress_.taken() + schedule_.lacking_gradients() + 1;
+  const std::int64_t number = progress_.steps().taken() + schedule_.lacking_gradients() + 1;
   try {
     hosts_->run([&](Host& host) { host.forward(step, values, next, number); });
     if (setup_.options.count_unique_ids)
@@ -126,99 +118,20 @@ void StepRunner::undo_forward(Step& step) noexcept {
       step.reader(c, i).recount(setup_.level);
 }
 
-/// Checks the gradients of a step and the rates of its update, and keeps both in the step.
-/// Gradients stay in the caller's memory unless `copy` is set or they are doubles. Changes nothing
-/// else.
-void StepRunner::accept(Step& step, GradientsOfReplica gradients, bool copy) {
-  const std::int64_t number = progress_.next(), features = setup_.features.size();
-  const bool check = setup_.options.gradient_policy == GradientPolicy::kError;
-  setup_.group->together(Stage{"apply_gradients", number}, [&] {
-    step.gradient_memory.reset();
-    step.gradient.assign(setup_.cores * features, nullptr);
-    gradient_tiles_.clear();
-    for (std::int32_t replica = 0; replica < setup_.replicas; ++replica) {
-      const Nested<Gradient>& of = gradients(replica);
-      for (std::int64_t i = 0; i < features; ++i)
-        check_gradient(of[i], step.shape[replica * features + i], setup_.features.path(i), replica);
-      for (std::int64_t i = 0; i < features; ++i)
-        take_gradient(step, replica, i, of[i], copy, check);
-    }
-    const auto bad = gradient_tiles_.run(*setup_.executor, setup_.options.tuning.inline_floats,
-                                         check, setup_.level);
-    if (bad) refuse_gradient(step, number, *bad);
-    ask_rates(setup_.assembly, number, step.rates);
-  });
-}
-
-/// Keeps where the gradient of one feature of one replica will be, and lists what is to be copied
-/// or checked.
-void StepRunner::take_gradient(Step& step, std::int32_t replica, std::int64_t feature,
-                               const Gradient& gradient, bool copy, bool check) {
-  const FloatSpan& values = gradient.values;
-  if (gradient.is_none()) {
-    if (setup_.options.log)
-      setup_.warn("feature '" + setup_.features.path(feature) + "': no gradient, zeros are used");
-    return;
-  }
-  const bool copies = copy || values.is_double();
-  float* const to = copies ? step.gradient_memory.take<float>(values.size()).data() : nullptr;
-  const float* const all = copies ? to : static_cast<const float*>(values.data());
-  const std::int32_t begin = replica * setup_.cores_per_replica;
-  std::int64_t first = 0;
-  for (std::int32_t c = begin; all && c < begin + setup_.cores_per_replica; ++c) {
-    const std::int64_t count = activation_floats(step, c, feature);
-    step.gradient[c * setup_.features.size() + feature] = all + first;
-    if (copies || check)
-      gradient_tiles_.add({c, feature, values, first, count, copies ? to + first : nullptr});
-    first += count;
-  }
-}
-
-/// Throws DataError because a number of one core's gradient of update `number` is not finite.
-void StepRunner::refuse_gradient(Step& step, std::int64_t number,
-                                 const GradientTiles::Place& bad) const {
-  const auto core = static_cast<std::int32_t>(bad.core);
-  const std::int32_t replica = core / setup_.cores_per_replica;
-  std::int64_t before = 0;  // floats of the replica's other cores
-  for (std::int32_t c = replica * setup_.cores_per_replica; c < core; ++c)
-    before += activation_floats(step, c, bad.feature);
-  const ResolvedTable& table = setup_.table(bad.feature);
-  const std::int64_t dim = table.config.dim, sample = (before + bad.position) / dim;
-  const std::string path = setup_.features.path(bad.feature);
-  throw DataError(
-      fmt::format("feature '{}', replica {}, sample {}: the gradient must be finite, got {} in "
-                  "column {}; in step {} it would reach {} of table '{}'",
-                  path, replica, sample,
-                  step.gradient[core * setup_.features.size() + bad.feature][bad.position],
-                  bad.position % dim, number,
-                  reached_row(step, core, bad.feature, bad.position / dim), table.name()),
-      {.feature = path, .replica = replica, .sample = sample, .position = before + bad.position});
-}
-
-/// Describes where the gradient of one output row of a core goes.
-std::string StepRunner::reached_row(Step& step, std::int32_t core, std::int64_t feature,
-                                    std::int64_t output) const {
-  const LookupPlan& plan = step.plan(core, feature);
-  if (plan.is_zeros(output)) return "no row";
-  const Host& host = hosts_->host(core / (setup_.cores / setup_.hosts));
-  const std::int64_t table = setup_.assembly.table_of[feature];
-  return "row " + std::to_string(host.row_of(step, table, plan, plan.first_entry(output)));
-}
-
 void StepRunner::apply_queued(Schedule::Awaiting awaiting, GradientsOfReplica gradients) {
   const auto [step, due] = awaiting;
-  accept(*step, gradients, !due);
+  intake_.accept(*step, progress_.steps().next(), gradients, !due, *hosts_);
   if (due) update(*step);
   schedule_.gradients_came(due);
   if (!due) pending_ = step;
-  progress_.count_taken();
+  progress_.steps().count_taken();
 }
 
 void StepRunner::apply(Step& step, GradientsOfReplica gradients) {
-  accept(step, gradients, false);
+  intake_.accept(step, progress_.steps().next(), gradients, false, *hosts_);
   flush();
   update(step);
-  progress_.count_taken();
+  progress_.steps().count_taken();
 }
 
 void StepRunner::flush() {
@@ -233,14 +146,14 @@ void StepRunner::drop_pending() {
 
 void StepRunner::update(Step& step) {
   store_.own();
-  const std::int64_t number = progress_.updates() + 1;
+  const std::int64_t number = progress_.steps().updates() + 1;
   summed_step_ = 0;
   // An error of this part has changed no row: the same gradients may be given again.
   step.refused = true;
   hosts_->run([&](Host& host) { host.prepare_update(step, step.rates, number); });
   step.refused = false;
   progress_.fail_if_thrown([&] { hosts_->run([&](Host& host) { host.update(); }); });
-  progress_.count_update();
+  progress_.steps().count_update();
   summed_step_ = number;
   count_update(step);
 }

@@ -1,17 +1,14 @@
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <span>
-#include <string>
 #include <string_view>
 #include <vector>
 
-#include "engine/check_gradients.h"
-#include "engine/gradient_tiles.h"
+#include "engine/gradient_intake.h"
 #include "engine/host_team.h"
 #include "engine/schedule/progress.h"
 #include "engine/schedule/reentrancy_guard.h"
@@ -20,9 +17,6 @@
 #include "engine/table_store.h"
 
 namespace embertable::engine {
-
-/// Returns one replica's tree of gradients, whose structure has been checked.
-using GradientsOfReplica = FunctionRef<const Nested<Gradient>&(std::int32_t replica)>;
 
 /// Runs the forward and the update of steps on the engine's tables, one at a time. In a pipelined
 /// engine an update may be pending until the next forward has run. Requires: the step lock is held,
@@ -95,14 +89,6 @@ class StepRunner {
   void forward(Step& step, std::span<const std::span<float>> out, Step* next);
   void undo_forward(Step& step) noexcept;
   std::vector<std::shared_ptr<Exchange>> make_exchanges() const;
-  std::int64_t activation_floats(Step& step, std::int32_t core, std::int64_t feature) const;
-  void accept(Step& step, GradientsOfReplica gradients, bool copy);
-  void take_gradient(Step& step, std::int32_t replica, std::int64_t feature,
-                     const Gradient& gradient, bool copy, bool check);
-  [[noreturn]] void refuse_gradient(Step& step, std::int64_t number,
-                                    const GradientTiles::Place& bad) const;
-  std::string reached_row(Step& step, std::int32_t core, std::int64_t feature,
-                          std::int64_t output) const;
   void update(Step& step);
   void count_lookups(Step& step) noexcept;
   void count_update(const Step& step) noexcept;
@@ -116,7 +102,7 @@ class StepRunner {
   std::unique_ptr<HostTeam> hosts_;
   Step* pending_ = nullptr;       ///< its update waits for the next forward
   std::int64_t summed_step_ = 0;  ///< number of this object's last update; 0: none yet
-  GradientTiles gradient_tiles_;
+  GradientIntake intake_;
   StepStatistics statistics_;
   const Step* looked_up_ = nullptr;            ///< the step that the statistics count
   std::vector<std::span<float>> core_values_;  ///< [cores * features], if replicas have several

@@ -139,8 +139,7 @@ RestoreReport TableStore::restore(const checkpoint::StepSource& source,
       progress.recover();
     }
   }
-  if (options.tables.empty()) progress.set_step(restoration.step());
-  restoration.warn_of_other_numerics();
+  if (options.tables.empty()) progress.steps().set(restoration.step());
   return report;
 }
 

@@ -1,7 +1,5 @@
 #include "engine/tables.h"
 
-#include <algorithm>
-
 #include "base/random.h"
 #include "embertable/errors.h"
 #include "embertable/variables/sharded_variable.h"

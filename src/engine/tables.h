@@ -12,6 +12,7 @@
 #include "embertable/batch.h"
 #include "embertable/embedding.h"
 #include "engine/assembly.h"
+#include "engine/schedule/progress.h"
 #include "engine/schedule/reentrancy_guard.h"
 #include "rows/placement.h"
 #include "rows/shard.h"
@@ -37,30 +38,34 @@ inline TableView view_of(const RowBlock& rows) noexcept {
   return {rows.row, rows.rows, rows.stride, rows.dim, rows.half};
 }
 
-/// The lock of an engine's steps, and how another engine of its strategy, which may outlive it,
-/// runs its pending update.
+/// The lock of an engine's steps, their count, and how another engine of its strategy, which may
+/// outlive it, runs its pending update.
 class StepLock {
  public:
-  explicit StepLock(std::shared_ptr<Executor> executor)
-      : executor_(std::move(executor)), lock_(*executor_) {}
+  StepLock(std::shared_ptr<Executor> executor, std::shared_ptr<StepCount> count)
+      : executor_(std::move(executor)), lock_(*executor_), count_(std::move(count)) {}
 
   ReentrancyGuard& lock() noexcept { return lock_; }
+  StepCount& count() noexcept { return *count_; }
 
-  /// Locks the steps and runs the pending update, if the engine is still there.
-  std::unique_lock<ReentrancyGuard> settle() {
+  /// Locks the steps and runs the pending update, if the engine is still there. Throws StateError
+  /// naming `call` if it has failed.
+  std::unique_lock<ReentrancyGuard> settle(std::string_view call) {
     std::unique_lock lock(lock_);
-    if (flush_) flush_();
+    if (flush_) flush_(call);
     return lock;
   }
 
   /// Sets what runs the pending update; nothing once the engine goes. Requires: the steps are
   /// locked, or no other engine knows this one.
-  void set_flush(std::function<void()> flush) noexcept { flush_ = std::move(flush); }
+  using Flush = std::function<void(std::string_view call)>;
+  void set_flush(Flush flush) noexcept { flush_ = std::move(flush); }
 
  private:
   const std::shared_ptr<Executor> executor_;
   ReentrancyGuard lock_;
-  std::function<void()> flush_;
+  const std::shared_ptr<StepCount> count_;
+  Flush flush_;
 };
 
 /// Every table of an engine, as the strategy (or a plain engine) owns them.

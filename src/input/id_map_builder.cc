@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <limits>
-#include <numeric>
 
 #include "embertable/errors.h"
 #include "embertable/id_map.h"

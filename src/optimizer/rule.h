@@ -51,6 +51,9 @@ class Rule {
   /// True if a row of zeros never changes, because steps are proportional to the row's length.
   bool keeps_rows_of_zeros() const noexcept { return spec_.keeps_rows_of_zeros; }
 
+  /// True if OptimizerOptions::step_counter takes part in its steps.
+  bool counts_steps() const noexcept { return spec_.counts_steps; }
+
   /// Throws ValueError, naming rule, field and value, for settings that each parameter's range
   /// allows but the rule does not.
   void check(const Optimizer& optimizer) const;

@@ -91,6 +91,7 @@ struct RuleSpec {
 
   bool gives_sums = false;           ///< see Rule::gives_sums
   bool keeps_rows_of_zeros = false;  ///< see Rule::keeps_rows_of_zeros
+  bool counts_steps = false;         ///< see Rule::counts_steps
 
   /// True if the rule has a decay of its own, `weight_decay`: the common one must then be 0.
   bool has_own_decay = false;

@@ -1,13 +1,11 @@
 #include "rows/shard.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cstring>
-#include <exception>
 #include <limits>
 
 #include "base/bfloat16.h"
-#include "base/float_environment.h"
+#include "base/run_all.h"
 
 namespace embertable {
 namespace {
@@ -135,18 +133,10 @@ void Shard::in_blocks(std::int32_t slot, Executor& executor, Block block) const 
   constexpr std::int64_t kBlockFloats = 1 << 16;
   const std::int64_t rows = std::max<std::int64_t>(1, kBlockFloats / width(slot));
   std::vector<std::vector<float>> buffers(executor.workers());
-  std::exception_ptr error;
-  std::atomic<bool> failed = false;
-  executor.run((rows_ + rows - 1) / rows, [&](const WorkItem& item) {
-    const FloatEnvironment ours;
-    try {
-      const std::int64_t first = item.index * rows;
-      block(first, std::min(rows_, first + rows), buffers[item.worker]);
-    } catch (...) {
-      if (!failed.exchange(true)) error = std::current_exception();
-    }
+  run_all(executor, (rows_ + rows - 1) / rows, [&](const WorkItem& item) {
+    const std::int64_t first = item.index * rows;
+    block(first, std::min(rows_, first + rows), buffers[item.worker]);
   });
-  if (error) std::rethrow_exception(error);
 }
 
 void Shard::fill_rows(std::int32_t slot, const Initializer& initializer, std::uint64_t stream,

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/float_environment.h"
+#include "base/run_all.h"
 #include "embertable/errors.h"
 #include "engine/save.h"
 #include "serving/lookup.h"
@@ -87,14 +88,15 @@ void Direct::build() {
 std::map<TablePtr, TableView> Direct::table_views() {
   setup_.require_same_process("build");
   store_.build_plain();
+  progress_.require_not_failed("embedding_tables");
   return store_.views();
 }
 
 std::filesystem::path Direct::save(const engine::Tables& tables, const checkpoint::OpenRun& run,
                                    const CallerState& state,
                                    const std::map<std::string, IdMap>& id_maps) const {
-  return engine::save_tables(setup_, tables, progress_.updates(), {run.directory(), &run}, state,
-                             id_maps);
+  return engine::save_tables(setup_, tables, progress_.steps().updates(), {run.directory(), &run},
+                             state, id_maps);
 }
 
 std::string Direct::digest(const engine::Tables& tables) const {
@@ -136,9 +138,9 @@ void Direct::look_up(std::span<const Batch> inputs, std::span<LookupOutput> outp
     check_count("output", outputs.size(), replicas(), false);
     build();
     progress_.require_not_failed("embedding_lookup");
-    serving::run_all(*setup_.executor, replicas(), [&](std::int64_t replica) {
-      look_up(inputs[inputs.size() == 1 ? 0 : replica], outputs[replica],
-              static_cast<std::int32_t>(replica));
+    run_all(*setup_.executor, replicas(), [&](const WorkItem& replica) {
+      look_up(inputs[inputs.size() == 1 ? 0 : replica.index], outputs[replica.index],
+              static_cast<std::int32_t>(replica.index));
     });
   } catch (...) {
     for (LookupOutput& output : outputs) serving::Lookup::forget(output);
@@ -171,9 +173,9 @@ void Direct::apply_gradients(Parts parts) {
     const FloatEnvironment ours;
     require_optimizers(setup_.assembly);
     check_counts(parts);
-    steps_.plan(tables, parts, progress_.next());
+    steps_.plan(tables, parts, progress_.steps().next());
     progress_.fail_if_thrown([&] { steps_.run(); });
-    progress_.count_step();
+    progress_.steps().count_step();
   });
 }
 
@@ -182,7 +184,7 @@ void Direct::apply_gradients(Parts parts, const DirectEmbedding::Update& update)
   with_tables("apply_gradients", [&](const engine::Tables& tables) {
     const FloatEnvironment ours;
     check_counts(parts);
-    const std::int64_t step = progress_.next();
+    const std::int64_t step = progress_.steps().next();
     const std::vector<GradientSumsOfTable> sums = steps_.sum_up(tables, parts);
     std::vector<DirectUpdate> updates;
     for (std::size_t t = 0; t < sums.size(); ++t)
@@ -190,7 +192,7 @@ void Direct::apply_gradients(Parts parts, const DirectEmbedding::Update& update)
     progress_.fail_if_thrown([&] {
       for (const DirectUpdate& table : updates) update(table);
     });
-    progress_.count_step();
+    progress_.steps().count_step();
   });
 }
 

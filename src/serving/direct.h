@@ -2,11 +2,9 @@
 
 #include <cstdint>
 #include <map>
-#include <memory>
 #include <mutex>
 #include <span>
 #include <string_view>
-#include <vector>
 
 #include "checkpoint/run_directory.h"
 #include "embertable/direct_embedding.h"

@@ -93,7 +93,7 @@ void DirectEmbedding::apply_gradients(std::span<const LookupGradients> parts,
   direct_->apply_gradients(parts, update);
 }
 
-std::int64_t DirectEmbedding::step() const noexcept { return direct_->progress().taken(); }
+std::int64_t DirectEmbedding::step() const noexcept { return direct_->progress().steps().taken(); }
 
 void DirectEmbedding::read_rows(std::string_view variable, IntegerSpan ids, std::span<float> out) {
   direct_->with_tables("read_rows", [&](const engine::Tables& tables) {

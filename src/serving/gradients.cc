@@ -1,5 +1,4 @@
 #include <string_view>
-#include <utility>
 
 #include "base/float_environment.h"
 #include "embertable/errors.h"

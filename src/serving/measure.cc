@@ -1,6 +1,5 @@
 // Measures what an input needs, as far as kinds, shapes and counts tell: engine.md 6, S-3 and S-4.
 #include <array>
-#include <optional>
 
 #include "embertable/errors.h"
 #include "input/detected_shape.h"

@@ -121,7 +121,8 @@ RestoreReport Served::restore(const std::filesystem::path& path, const RestoreOp
 
 RestoreReport Served::open(Reader reader, const RestoreOptions& options) {
   if (!options.grow.empty())
-    throw ValueError("restore: grow must be empty, because a ServingEmbedding has no initializers");
+    throw ValueError(
+        "restore: grow must be empty, because a ServingEmbedding serves the rows that were saved");
   std::vector<SavedTable> ours;
   for (const ListedTable& table : list_.tables) ours.push_back(saved_form(table));
   checkpoint::Matching matching = checkpoint::match(

@@ -3,12 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <exception>
-#include <mutex>
 #include <numeric>
 #include <utility>
 
-#include "base/float_environment.h"
+#include "base/run_all.h"
 #include "checkpoint/stored_rows.h"
 #include "rows/placement.h"
 
@@ -21,22 +19,6 @@ constexpr std::int64_t kItemBytes = 1 << 20;
 constexpr std::int64_t kCacheLineBytes = 64;
 
 }  // namespace
-
-void run_all(Executor& executor, std::int64_t items, FunctionRef<void(std::int64_t)> body) {
-  std::mutex failing;
-  std::int64_t failed = items;
-  std::exception_ptr error;
-  executor.run(items, [&](const WorkItem& item) {
-    const FloatEnvironment ours;
-    try {
-      body(item.index);
-    } catch (...) {
-      const std::lock_guard lock(failing);
-      if (item.index < failed) failed = item.index, error = std::current_exception();
-    }
-  });
-  if (error) std::rethrow_exception(error);
-}
 
 ServedTable::ServedTable(Shard shard)
     : rows_(shard.rows()),
@@ -141,8 +123,8 @@ void ServedTable::copy_stored(std::span<const std::uint64_t> ids, std::byte* out
 template <class Copy>
 void ServedTable::copy_all(Executor& executor, Copy copy) const {
   const std::int64_t at_once = std::max<std::int64_t>(1, kItemBytes / row_bytes_);
-  run_all(executor, (rows_ + at_once - 1) / at_once, [&](std::int64_t item) {
-    const std::int64_t first = item * at_once;
+  run_all(executor, (rows_ + at_once - 1) / at_once, [&](const WorkItem& item) {
+    const std::int64_t first = item.index * at_once;
     std::vector<std::uint64_t> ids(std::min(at_once, rows_ - first));
     std::iota(ids.begin(), ids.end(), static_cast<std::uint64_t>(first));
     copy(ids);
@@ -179,7 +161,7 @@ void ServedTable::check_all(Executor& executor) const {
     const std::int64_t end = part.offset + part.rows.count * row_bytes_;
     const std::int64_t size = part.file->block_bytes(), first = part.offset / size;
     run_all(executor, (end - 1) / size + 1 - first,
-            [&](std::int64_t item) { part.file->check((first + item) * size, 1); });
+            [&](const WorkItem& item) { part.file->check((first + item.index) * size, 1); });
   }
 }
 

@@ -116,7 +116,4 @@ class ServedTable {
   std::int64_t stride_ = 0;  ///< elements
 };
 
-/// Calls body(item) for all 0 <= item < items, and throws what the lowest item threw.
-void run_all(Executor& executor, std::int64_t items, FunctionRef<void(std::int64_t)> body);
-
 }  // namespace embertable::serving

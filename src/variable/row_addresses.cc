@@ -1,6 +1,5 @@
 #include "variable/row_addresses.h"
 
-#include <algorithm>
 #include <numeric>
 
 #include "base/read_once.h"

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "embertable/errors.h"
+#include "rows/placement.h"
 #include "tensor/strides.h"
 #include "variable/assignable.h"
 #include "variable/block_text.h"
@@ -30,11 +31,10 @@ ShardedState::ShardedState(std::vector<Variable> variables, ShardedVariableOptio
 }
 
 bool ShardedState::div_sharded() const {
-  const auto shards = std::ssize(components);
-  for (std::int64_t i = 0; i < shards; ++i) {
-    const std::int64_t rows = shape[0] / shards + (i < shape[0] % shards ? 1 : 0);
-    if (components[i].shape()[0] != rows) return false;
-  }
+  const auto shards = static_cast<std::int32_t>(components.size());
+  const Placement even(shape[0], shards, Sharding::kDiv);
+  for (std::int32_t i = 0; i < shards; ++i)
+    if (components[i].shape()[0] != even.shard_rows(i)) return false;
   return true;
 }
 

@@ -91,6 +91,41 @@ void run_program(std::uint64_t seed, bool pipelined, std::int32_t replicas, std:
   EXPECT_EQ(strict.digest(), lawful.digest());
 }
 
+TEST(EngineMisuse, ALookupThatCannotBuildIsNamedAsOne) {
+  const OwnedBatch data(0);
+  const Batch batch = data.ragged();
+  Embedding engine = engine_with(accelerator());
+  engine.set_verify_output_shapes_on_enqueue(false);
+  EXPECT_EQ(refusal<ValueError>([&] { engine.look_up(batch, false); }),
+            "look_up: the engine is not built, and verify_output_shapes_on_enqueue is off");
+  EXPECT_EQ(refusal<ValueError>([&] { engine.enqueue(batch); }),
+            "enqueue: the engine is not built, and verify_output_shapes_on_enqueue is off");
+}
+
+TEST(EngineMisuse, ARefusedBatchDoesNotDecideHowTheUpdateOfTheNextIsCut) {
+  constexpr std::int64_t kRows = 200000, kSamples = 60000;
+  const auto buckets_after = [&](std::span<const std::int64_t> refused) {
+    FeatureConfig feature;
+    feature.table = make_table({.vocabulary_size = kRows, .dim = 16, .name = "items"});
+    Embedding engine(Nested<FeatureConfig>(feature), Optimizer("sgd", 0.1), accelerator(),
+                     {.variable_batch = true});
+    engine.build(kSamples);
+    if (!refused.empty()) {
+      EXPECT_THROW(engine.enqueue({Nested<FeatureIds>(DenseIds{refused, {}}), {}}), DataError);
+    }
+    std::vector<std::int64_t> ids(kSamples);
+    for (std::int64_t i = 0; i < kSamples; ++i) ids[i] = i * 7919 % kRows;
+    engine.enqueue({Nested<FeatureIds>(DenseIds{ids, {}}), {}});
+    const Activations activations = engine.dequeue();
+    engine.apply_gradients(Nested<Gradient>(Gradient{.values = activations(0).values}));
+    return engine.last_step().tables[0].buckets;
+  };
+  const std::vector<std::int64_t> few = {1, 2, -1};
+  const std::int64_t buckets = buckets_after({});
+  EXPECT_GT(buckets, 1);
+  EXPECT_EQ(buckets_after(few), buckets);
+}
+
 TEST(EngineMisuse, EveryCallOutOfOrderIsAnErrorInEveryState) {
   const std::uint64_t seed = test_seed();
   for (std::uint64_t i = 0; i < 60; ++i) {

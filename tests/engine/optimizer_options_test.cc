@@ -312,7 +312,8 @@ TEST(Rates, ThatNoStepCanTakeAreRefusedBeforeAnythingChanges) {
 TEST(Rates, AStepCounterMayBeNegativeButNotInfinite) {
   double counter = -3;
   const OptimizerOptions options = {.step_counter = LearningRate::dynamic([&] { return counter; })};
-  Embedding engine = one_table_engine({}, 2, 1, Optimizer("sgd", 1, {}, options));
+  Embedding engine =
+      one_table_engine({}, 2, 1, Optimizer("frequency_aware_adagrad", 1, {}, options));
   const Ids one = {1};
   train(engine, batch_of(DenseIds{one, {}}), filled(1));
   counter = HUGE_VAL;
@@ -320,6 +321,16 @@ TEST(Rates, AStepCounterMayBeNegativeButNotInfinite) {
               train(engine, batch_of(DenseIds{one, {}}), filled(1));
             }),
             "table 't': step_counter must be finite, its function gave inf for step 2");
+}
+
+TEST(Rates, OfAStepCounterAreAskedForRulesThatCountSteps) {
+  std::int64_t asked = 0;
+  const OptimizerOptions options = {
+      .step_counter = LearningRate::dynamic([&] { return static_cast<double>(++asked); })};
+  Embedding engine = one_table_engine({}, 2, 1, Optimizer("sgd", 1, {}, options));
+  const Ids one = {1};
+  train(engine, batch_of(DenseIds{one, {}}), filled(1));
+  EXPECT_EQ(asked, 0);
 }
 
 // First values of slots.

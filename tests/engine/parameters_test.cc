@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "embertable/optimizer.h"
+#include "engine/engine.h"
 #include "testing/engine/saved_tables.h"
 
 namespace embertable {
@@ -357,6 +358,30 @@ TEST(EngineCases, Case100_TheFirstEngineSavesWhatTheAcceleratorHolds) {
   EXPECT_EQ(served.table("video").vocabulary_size, 8);
 }
 
+TEST(HostVariables, KnowTheStepOfTheTablesThatAreThere) {
+  const TemporaryDirectory directory;
+  TwoEngines engines;
+  for (int i = 0; i < 3; ++i) train_once(engines.second, 1);
+  engines.first.save(directory.path());
+  Embedding restored = built(accelerator(), adagrad(), constant_features(1));
+  EXPECT_EQ(restored.restore(directory.path()).step, 3);
+  EXPECT_EQ(restored.digest(), engines.second.digest());
+  engines.first.assign_step(9);
+  EXPECT_EQ(engines.second.step(), 9);
+}
+
+TEST(HostVariables, OfAnEngineThatFailedAreRefusedInTheNameOfTheCall) {
+  const StrategyPtr strategy = accelerator();
+  const Embedding first = built(strategy, adagrad());
+  strategy->initialize();
+  Embedding second = built(strategy, adagrad());
+  engine::engine_of(second).progress.fail_in_step("no threads today");
+  const std::vector<std::int64_t> ids = {0};
+  F rows(4);
+  EXPECT_EQ(refusal<StateError>([&] { first.read_rows("video", ids, rows); }),
+            "read_rows: the engine failed in an earlier step: no threads today");
+}
+
 TEST(ConfigCases, Case75_TheFirstEngineRetrievesWhatTheSecondLoaded) {
   TwoEngines engines;
   HostVariables host(engines.first);
@@ -367,7 +392,8 @@ TEST(ConfigCases, Case75_TheFirstEngineRetrievesWhatTheSecondLoaded) {
   EXPECT_EQ(engines.first.digest(), engines.second.digest());
   EXPECT_EQ(row(engines.first, "user", 3, 2), (F{2, 2}));
   const auto data = owned(1);
-  EXPECT_THROW(engines.first.enqueue(data[0].ragged()); engines.first.dequeue(), StateError);
+  EXPECT_THROW(engines.first.enqueue(data[0].ragged()), StateError);
+  EXPECT_THROW(engines.first.dequeue(), StateError);
   train_once(engines.second, 1);  // the second goes on
   EXPECT_EQ(engines.first.digest(), engines.second.digest());
 }

@@ -116,6 +116,7 @@ class Process {
                  .seed = 7}) {}
 
   Embedding& engine() { return engine_; }
+  const EngineStrategy& strategy() const { return *strategy_; }
 
   void enqueue(std::int64_t step) {
     std::vector<ReplicaData> data;
@@ -158,7 +159,7 @@ class Process {
   }
 
   /// Looks up row 0 everywhere, but `id` in the last replica's 'liked'.
-  void look_up_one(std::int64_t id) {
+  LookupToken look_up_one(std::int64_t id) {
     const std::vector<std::int64_t> splits = {0, 1, 1, 1, 1, 1, 1}, zero = {0}, told = {id};
     std::vector<Batch> batches;
     for (std::int32_t r = 0; r < strategy_->local_replicas(); ++r) {
@@ -167,7 +168,7 @@ class Process {
       batches.push_back(
           {Nested<FeatureIds>::map({{"liked", ids}, {"seen", zeros}, {"who", zeros}}), {}});
     }
-    engine_.look_up(batches, true);
+    return std::move(engine_.look_up(batches, true).token);
   }
 
   void step(std::int64_t number) {
@@ -599,6 +600,33 @@ TEST(ProcessErrors, ASaveThatCannotBeginIsOneOnAll) {
     process.step(0);
     EXPECT_THAT(refusal<StateError>([&] { process.engine().save(directory.path()); }),
                 HasSubstr("cannot save there"));
+    process.step(1);
+  });
+}
+
+TEST(ProcessErrors, ARunThatAnotherHostHoldsTakesNoSaveOfAnEngineByItself) {
+  const TemporaryDirectory directory;
+  run_processes({}, 2, [&](std::int32_t host, Process& process) {
+    const CheckpointRun run(directory.path(), process.strategy());
+    if (host == 0) return;
+    Embedding plain(process.engine().feature_config(), {}, nullptr);
+    plain.build();
+    EXPECT_THAT(refusal<StateError>([&] { plain.save(run); }),
+                HasSubstr("only engines of several hosts save there"));
+  });
+}
+
+TEST(ProcessErrors, ATokenThatWasUsedOnOneIsAnErrorOnAll) {
+  run_processes({}, 2, [&](std::int32_t host, Process& process) {
+    process.step(0);
+    LookupToken token = process.look_up_one(0);
+    if (host == 1) token = LookupToken();
+    const std::vector<Nested<Gradient>> none(
+        process.strategy().local_replicas(),
+        Nested<Gradient>(process.engine().feature_config().structure(), std::vector<Gradient>(3)));
+    EXPECT_THAT(
+        refusal<StateError>([&] { process.engine().apply_gradients(std::move(token), none); }),
+        HasSubstr("the token is empty, or was used"));
     process.step(1);
   });
 }

@@ -41,9 +41,8 @@ std::unique_ptr<Embedding> trained(std::int32_t steps) {
 
 void save(const Embedding& object, const OpenRun& run, const CallerState& state) {
   engine::Engine& engine = engine::engine_of(object);
-  const auto [held, no_step, tables] = engine.settled_tables("save");
-  engine::save_tables(engine.setup, tables, engine.progress.updates(), {run.directory(), &run},
-                      state, {});
+  const auto [held, no_step, tables, count] = engine.settled_tables("save");
+  engine::save_tables(engine.setup, tables, count.updates(), {run.directory(), &run}, state, {});
 }
 
 void save(const Embedding& object, checkpoint::FileSystem& files) {
@@ -144,6 +143,55 @@ TEST(RestoreFaults, ABuiltObjectStaysAsItWasOrSaysThatItIsHalfRead) {
   }
   EXPECT_GT(whole, 10);
   EXPECT_EQ(half_read, 2);  // one block of each table: files are open by then
+}
+
+TEST(RestoreFaults, AnObjectThatIsRestoredButNotBuiltSaysThatItIsHalfRead) {
+  MemoryFiles first, second;
+  save(*trained(1), first);
+  const auto saved = trained(2);
+  save(*saved, second);
+  std::int64_t failures = 0, half_read = 0;
+  for (bool succeeded = false; !succeeded; ++failures) {
+    const auto engine = make_engine();
+    restore(*engine, first);
+    second.fail_at(failures, MemoryFiles::Fault::kError);
+    try {
+      restore(*engine, second);
+      succeeded = true;
+    } catch (const IoError& error) {
+      if (std::string(error.what()).find("half read") == std::string::npos) continue;
+      ++half_read;
+      const TemporaryDirectory directory;
+      EXPECT_THAT(refusal<StateError>([&] { engine->digest(); }),
+                  HasSubstr("digest: the engine failed in a restore"));
+      EXPECT_THROW(engine->save(directory.path()), StateError);
+      second.heal();
+      restore(*engine, second);
+      EXPECT_EQ(engine->digest(), saved->digest());
+    }
+    second.heal();
+  }
+  EXPECT_GT(half_read, 0);
+}
+
+TEST(RestoreFaults, APlainObjectThatIsHalfReadShowsNoTables) {
+  const auto saved = trained(1);
+  MemoryFiles files;
+  save(*saved, files);
+  bool shown = true;
+  for (std::int64_t at = 0; shown; ++at) {
+    Embedding plain(features(), adagrad(), nullptr);
+    plain.build();
+    files.fail_at(at, MemoryFiles::Fault::kError);
+    EXPECT_ANY_THROW(restore(plain, files));
+    files.heal();
+    try {
+      plain.embedding_tables();
+    } catch (const StateError& error) {
+      EXPECT_THAT(error.what(), HasSubstr("embedding_tables: the engine failed in a restore"));
+      shown = false;
+    }
+  }
 }
 
 /// A built object restores from a run with an old step and a new one that is damaged: it takes the

@@ -204,6 +204,22 @@ TEST(Restore, SaysWhatDiffersFromTheNumericsOfAnOlderCheckpoint) {
   EXPECT_THAT(said[0], HasSubstr("where the weights of a sample cancel"));
 }
 
+TEST(Restore, ALogThatThrowsLeavesAllAsItWas) {
+  const SavedStep saved;
+  checkpoint::Manifest manifest =
+      checkpoint::Reader(checkpoint::local_files(), saved.step).manifest();
+  manifest.numerics_version = 1;
+  std::ofstream(saved.step / "manifest.json", std::ios::binary) << to_text(manifest);
+  EmbeddingOptions options;
+  options.log = [](std::string_view) { throw std::runtime_error("no room to write"); };
+  Embedding engine = engine_with(accelerator(), constant_features(2), adagrad(), options);
+  engine.build(2);
+  const std::string before = engine.digest();
+  EXPECT_EQ(refusal<std::runtime_error>([&] { engine.restore(saved.step); }), "no room to write");
+  EXPECT_EQ(engine.digest(), before);
+  EXPECT_EQ(engine.step(), 0);
+}
+
 TEST(Restore, QueuedBatchesLiveOnAndSeeTheNewRows) {
   SavedStep saved;
   const OwnedBatch data(0);

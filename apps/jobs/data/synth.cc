@@ -231,8 +231,8 @@ void check_table(const SynthTable& table, const SynthSpec& spec) {
     refuse(fmt::format("must have 1 to 2147483647 rows, got {}", table.rows));
   if (table.least < 0 || table.most < std::max<std::int64_t>(1, table.least) ||
       table.most > SynthSpec::kMostKeys) {
-    refuse(fmt::format("must have from 0 to {} keys in a field, got {} to {}", SynthSpec::kMostKeys,
-                       table.least, table.most));
+    refuse(fmt::format("must have from 0 to {} keys in a field, the least first, got {} to {}",
+                       SynthSpec::kMostKeys, table.least, table.most));
   }
 }
 

@@ -180,8 +180,9 @@ TEST(Synth, RefusesWhatMakesNoData) {
   EXPECT_EQ(spec_refused(spec), "table 'user' must have 1 to 2147483647 rows, got 0");
   spec = small();
   spec.tables[1].most = 5000;
-  EXPECT_EQ(spec_refused(spec),
-            "table 'tags' must have from 0 to 4096 keys in a field, got 0 to 5000");
+  EXPECT_EQ(
+      spec_refused(spec),
+      "table 'tags' must have from 0 to 4096 keys in a field, the least first, got 0 to 5000");
   spec = small();
   spec.tables[0].name = "label";
   EXPECT_EQ(spec_refused(spec),

@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "apps/jobs/run/best_epoch.h"
+#include "checkpoint/reader.h"
 #include "checkpoint/run_directory.h"
 #include "embertable/errors.h"
 #include "exchange/all_gather.h"
@@ -18,6 +19,17 @@ CheckpointRun open_out(const std::string& out, const std::shared_ptr<Ranks>& ran
   CheckpointRun run(out, EngineStrategy({.executor = make_inline_executor(), .exchange = ranks}));
   ranks->require_shared(out);
   return run;
+}
+
+/// Whether the newest step is one of a run of train. One that cannot be opened may be.
+bool holds_run(const CheckpointRun& out) {
+  try {
+    return checkpoint::Reader(checkpoint::local_files(), out.directory())
+        .caller_state()
+        .blobs.contains("job.toml");
+  } catch (const IoError&) {
+    return true;
+  }
 }
 
 /// Returns whether `out` holds a run that is to be resumed. Throws ValueError, before hours of
@@ -35,6 +47,12 @@ bool is_to_resume(const CheckpointRun& out, const Job& job, const TrainOptions& 
     return false;
   }
   if (!options.resume && !options.overwrite) {
+    if (!holds_run(out))
+      throw ValueError(
+          fmt::format("out must be a new or an empty directory, got '{}', which holds tables up to "
+                      "step {} that "
+                      "train did not save",
+                      shown, out.steps().back()));
     throw ValueError(
         fmt::format("out must be a new or an empty directory, got '{}', which holds a "
                     "run up to step {}; --resume goes on with it, --overwrite removes it",

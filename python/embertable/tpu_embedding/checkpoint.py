@@ -619,12 +619,13 @@ def _check_fits(place: _Place, saved: Any) -> None:
 
 
 def latest_checkpoint(checkpoint_dir: str | os.PathLike[str], latest_filename: Any = None) -> str | None:
-    """Returns the directory of the latest step of a run that can be opened, or None if there is none. checkpoint_dir: the run's.
+    """Returns the directory of the latest step of a run that can be opened, or None where there is no step. checkpoint_dir: the
+    run's. Raises DataLossError where all steps are damaged.
 
     >>> tpu.latest_checkpoint(directory + "/nothing") is None
     True
     """
     try:
         return os.fspath(find_checkpoint(checkpoint_dir))
-    except OSError:
+    except FileNotFoundError:
         return None

@@ -481,6 +481,9 @@ void bind_first_steps(FirstClass& type) {
            nb::arg("mode_override") = nb::none(), nb::arg("timeout") = 0);
   type.def("get_activations", first_activations, nb::arg("timeout") = 0);
   type.def("send_gradients", send_gradients, nb::arg("gradients"), nb::arg("step") = nb::none());
+  type.def("drop_dequeued_batches", [](FirstEmbedding& self) {
+    return asking_engine(self)([](Embedding& engine) { return engine.drop_dequeued_batches(); });
+  });
   type.def("send_table_gradients", send_table_gradients, nb::arg("gradients"),
            nb::arg("step") = nb::none());
 }

@@ -74,11 +74,17 @@ void construct_sharded(nb::pointer_and_handle<ShardedVariable> self, nb::handle 
   for (const nb::handle item : variables) keep_alive(self.h, item);
 }
 
+/// Whether the value of several parts has to be put together.
+bool needs_copy(const ShardedVariable& self) { return self.variables().size() > 1; }
+bool needs_copy(const Variable&) { return false; }
+
 /// Implements NumPy's __array__: returns a view, or a copy if one is asked for or needed.
 template <class Owner>
 nb::object array_of(const Owner& self, nb::handle dtype, nb::handle copy) {
   const nb::object array = numpy_array(reading_variables([&] { return self.value(); }));
   const nb::object numpy = nb::module_::import_("numpy");
+  if (copy.is(nb::bool_(false)) && needs_copy(self))
+    throw ValueError("an array of several components needs a copy");
   if (!dtype.is_none()) {
     const nb::object wanted = numpy.attr("dtype")(dtype);
     if (!wanted.equal(array.attr("dtype"))) {

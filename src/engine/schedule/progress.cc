@@ -10,7 +10,7 @@ namespace embertable::engine {
 Progress::Progress(std::function<void(const std::string&)> stop, std::function<void()> resume)
     : stop_(std::move(stop)), resume_(std::move(resume)) {}
 
-std::int64_t Progress::next() const {
+std::int64_t StepCount::next() const {
   if (taken_ >= kMostStep) throw StateError("step 2^62 was the last: assign_step sets its number");
   return taken_ + 1;
 }
@@ -32,7 +32,7 @@ void Progress::fail(std::string when_and_why) {
 }
 
 void Progress::recover() {
-  taken_ = updates_;
+  steps_->drop_taken();
   const std::lock_guard lock(mutex_);
   failure_.clear();
   if (resume_) resume_();

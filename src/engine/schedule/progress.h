@@ -4,21 +4,17 @@
 #include <cstdint>
 #include <exception>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <string_view>
 
 namespace embertable::engine {
 
-/// Counts the steps of an engine's tables and remembers whether one failed in its middle. A failed
-/// engine refuses steps until a restore. Thread-safe, except that counting requires the step lock.
-class Progress {
+/// The number of steps that tables have taken. Requires: the step lock is held, except to read
+/// `taken`.
+class StepCount {
  public:
-  /// `stop` is called with the reason when the engine fails, to wake threads that wait for a step;
-  /// `resume` when it has recovered.
-  explicit Progress(std::function<void(const std::string&)> stop = {},
-                    std::function<void()> resume = {});
-
   /// Training batches whose gradients have been accepted.
   std::int64_t taken() const noexcept { return taken_; }
 
@@ -34,7 +30,29 @@ class Progress {
   void count_step() noexcept { ++taken_, ++updates_; }
 
   /// Sets the step to which the tables were restored.
-  void set_step(std::int64_t step) noexcept { taken_ = updates_ = step; }
+  void set(std::int64_t step) noexcept { taken_ = updates_ = step; }
+
+  /// Forgets a batch whose update was lost.
+  void drop_taken() noexcept { taken_ = updates_; }
+
+ private:
+  std::atomic<std::int64_t> taken_ = 0;
+  std::int64_t updates_ = 0;
+};
+
+/// Has the count of an engine's steps, and remembers whether one failed in its middle. A failed
+/// engine refuses steps until a restore. Thread-safe, but for the count.
+class Progress {
+ public:
+  /// `stop` is called with the reason when the engine fails, to wake threads that wait for a step;
+  /// `resume` when it has recovered.
+  explicit Progress(std::function<void(const std::string&)> stop = {},
+                    std::function<void()> resume = {});
+
+  StepCount& steps() const noexcept { return *steps_; }
+
+  /// The same for tables that may outlive the engine.
+  const std::shared_ptr<StepCount>& shared_steps() const noexcept { return steps_; }
 
   /// Throws StateError naming `call` if the engine has failed.
   void require_not_failed(std::string_view call) const;
@@ -66,8 +84,7 @@ class Progress {
  private:
   const std::function<void(const std::string&)> stop_;
   const std::function<void()> resume_;
-  std::atomic<std::int64_t> taken_ = 0;
-  std::int64_t updates_ = 0;
+  const std::shared_ptr<StepCount> steps_ = std::make_shared<StepCount>();
   mutable std::mutex mutex_;
   std::string failure_;
 };

@@ -17,22 +17,22 @@ std::string refused_dequeue(const Progress& progress) {
 
 TEST(Progress, GradientsCountBeforeTheirUpdates) {
   Progress progress;
-  progress.count_step();
-  progress.count_taken();
-  EXPECT_EQ(progress.taken(), 2);
-  EXPECT_EQ(progress.updates(), 1);
-  progress.set_step(7);
-  EXPECT_EQ(progress.taken(), 7);
-  EXPECT_EQ(progress.updates(), 7);
+  progress.steps().count_step();
+  progress.steps().count_taken();
+  EXPECT_EQ(progress.steps().taken(), 2);
+  EXPECT_EQ(progress.steps().updates(), 1);
+  progress.steps().set(7);
+  EXPECT_EQ(progress.steps().taken(), 7);
+  EXPECT_EQ(progress.steps().updates(), 7);
 }
 
 TEST(Progress, StepsEndBeforeTheirNumberOverflows) {
   Progress progress;
-  progress.set_step((std::int64_t{1} << 62) - 1);
-  EXPECT_EQ(progress.next(), std::int64_t{1} << 62);
-  progress.count_step();
-  EXPECT_THROW(progress.next(), StateError);
-  EXPECT_EQ(progress.taken(), std::int64_t{1} << 62);
+  progress.steps().set((std::int64_t{1} << 62) - 1);
+  EXPECT_EQ(progress.steps().next(), std::int64_t{1} << 62);
+  progress.steps().count_step();
+  EXPECT_THROW(progress.steps().next(), StateError);
+  EXPECT_EQ(progress.steps().taken(), std::int64_t{1} << 62);
 }
 
 TEST(Progress, AThrowingChangeFailsTheEngineAndSaysWhy) {
@@ -57,12 +57,12 @@ TEST(Progress, WaitingThreadsAreToldOfFailureAndRecovery) {
 
 TEST(Progress, RecoveryForgetsABatchWhoseUpdateWasLost) {
   Progress progress;
-  progress.count_step();
-  progress.count_taken();
+  progress.steps().count_step();
+  progress.steps().count_taken();
   progress.fail("in an earlier step: disk");
   progress.recover();
   EXPECT_EQ(refused_dequeue(progress), "");
-  EXPECT_EQ(progress.taken(), 1);
+  EXPECT_EQ(progress.steps().taken(), 1);
 }
 
 }  // namespace

@@ -11,8 +11,8 @@
 namespace embertable::engine {
 namespace {
 
-/// Each thread throws a copy of its own, because one may still read it while another destroys the
-/// engine.
+/// Each thread throws a copy of its own of what says that the engine stops, because one may still
+/// read it while another destroys the engine.
 [[noreturn]] void rethrow(const std::exception_ptr& error) {
   try {
     std::rethrow_exception(error);

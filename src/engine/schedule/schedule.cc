@@ -82,6 +82,15 @@ void Schedule::commit(CoreRange cores, bool training, std::string_view name) {
 
 void Schedule::release(CoreRange cores) {
   const std::lock_guard lock(mutex_);
+  const std::int64_t number = queues_.enqueued(cores.first);
+  Step& step = *queues_.next_of(cores.first);
+  bool shared = false;
+  for (std::int32_t core = 0; core < queues_.cores(); ++core) {
+    const bool other = core < cores.first || core >= cores.last;
+    shared =
+        shared || (other && (queues_.enqueued(core) > number || queues_.is_filling(step, core)));
+  }
+  if (!shared) step.cuts.clear();  // a batch that is refused does not decide for the next one
   waits_.let_go(cores);
 }
 

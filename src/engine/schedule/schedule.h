@@ -95,8 +95,8 @@ class Schedule {
   /// gets none before it. Requires: the step lock is held.
   bool awaits_refused() const;
 
-  /// Drops the dequeued training batches that lack their gradients. Returns of how many steps.
-  /// Requires: the step lock is held.
+  /// Drops the dequeued training batches that lack their gradients. Returns how many steps they
+  /// are of. Requires: the step lock is held.
   std::int64_t drop_dequeued();
 
   /// Drops batches of steps that some core lacks. Returns how many. Throws StateError naming a core

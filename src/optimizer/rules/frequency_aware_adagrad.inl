@@ -15,6 +15,7 @@ constexpr RuleSpec frequency_aware_adagrad = {
          {.name = "initial_accumulator_value", .default_value = 0.1, .low = 0, .low_open = true}},
     .slots = {{.name = "accumulators", .initial_value = "initial_accumulator_value"},
               {.name = "counters"}},
+    .counts_steps = true,
     .prepare =
         [](const StepInputs& inputs, StepScalars& step) noexcept {
           step.value[6] = inputs.step_counter < 1 ? 1 : inputs.step_counter;
