@@ -2,13 +2,10 @@
 
 #include "base/read_once.h"
 #include "embertable/errors.h"
+#include "input/detected_shape.h"
 
 namespace embertable::engine {
 namespace {
-
-Shape shape_of(const DenseIds& ids) {
-  return ids.shape.has_rank() ? ids.shape : Shape{ids.values.size()};
-}
 
 template <class Span>
 Span piece(const Span& all, std::int64_t first, std::int64_t count) {
@@ -23,7 +20,7 @@ Span piece(const Span& all, std::int64_t first, std::int64_t count) {
 }
 
 bool cut_dense(const DenseIds& ids, std::int64_t feature, std::span<CoreBatch> cores) {
-  const Shape whole = shape_of(ids);
+  const Shape whole = input::shape_of(ids);
   if (!whole.fully_defined() || whole.rank() < 1 || whole.num_elements() != ids.values.size())
     return false;
   const auto parts = static_cast<std::int64_t>(cores.size());
@@ -113,8 +110,9 @@ void check_can_be_cut(const FeatureIds& ids, std::int64_t parts, const std::stri
     refuse("ragged ids cannot be cut for the " + std::to_string(parts) +
            " cores of a replica; enqueue by device, or dense or sparse ids");
   }
-  const Shape shape = std::holds_alternative<DenseIds>(ids) ? shape_of(std::get<DenseIds>(ids))
-                                                            : std::get<SparseIds>(ids).dense_shape;
+  const Shape shape = std::holds_alternative<DenseIds>(ids)
+                          ? input::shape_of(std::get<DenseIds>(ids))
+                          : std::get<SparseIds>(ids).dense_shape;
   if (shape.rank() >= 1 && shape[0] % parts != 0) {
     refuse("axis 0 must be a multiple of the replica's " + std::to_string(parts) +
            " cores, got shape " + shape.to_string());

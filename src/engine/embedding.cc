@@ -1,11 +1,9 @@
 #include "embertable/embedding.h"
 
-#include <algorithm>
 #include <mutex>
 #include <string>
 #include <utility>
 
-#include "base/float_environment.h"
 #include "base/step_number.h"
 #include "checkpoint/use_opened.h"
 #include "embertable/errors.h"
@@ -85,25 +83,7 @@ void Embedding::dequeue(std::span<const std::span<float>> out, const DequeueOpti
 }
 
 Activations Embedding::Replica::dequeue(const DequeueOptions& options) {
-  engine::Engine& engine = *engine_;
-  engine.setup.require_accelerated("dequeue");
-  engine.store.require_built("dequeue");
-  engine.require_usable("dequeue");
-  engine::Schedule::checked_timeout("dequeue", options.timeout);
-  engine.schedule.note();
-  Activations mine;
-  engine.at_dequeue.meet(
-      index_, "dequeue",
-      [&] { engine.replica_calls[index_].sequential = SequentialScope::active(); },
-      [&] {
-        const bool sequential =
-            std::any_of(engine.replica_calls.begin(), engine.replica_calls.end(),
-                        [](const Engine::ReplicaCall& call) { return call.sequential; });
-        engine.lent = engine.dequeue(options, sequential).release();
-        engine.lent->holders = engine.setup.replicas;
-      },
-      [&] { mine = Activations(engine.lent, index_, 1); });
-  return mine;
+  return Activations(engine_->dequeue_of(index_, options), index_, 1);
 }
 
 void Embedding::apply_gradients(std::span<const Nested<Gradient>> gradients) {
@@ -115,19 +95,7 @@ void Embedding::apply_gradients(const Nested<Gradient>& gradients) {
 }
 
 void Embedding::Replica::apply_gradients(const Nested<Gradient>& gradients) {
-  engine::Engine& engine = *engine_;
-  engine.setup.require_accelerated("apply_gradients");
-  engine.store.require_built("apply_gradients");
-  engine.require_usable("apply_gradients");
-  engine.schedule.awaiting_gradients();
-  engine::check_gradient_structure(engine.setup, gradients);
-  engine.at_apply.meet(
-      index_, "apply_gradients", [&] { engine.replica_calls[index_].gradients = &gradients; },
-      [&] {
-        engine.apply_gradients(
-            [] {}, [&](std::int32_t r) -> auto& { return *engine.replica_calls[r].gradients; });
-      },
-      [] {});
+  engine_->apply_gradients_of(index_, gradients);
 }
 
 Embedding::Replica Embedding::replica(std::int32_t index) {
@@ -156,24 +124,16 @@ LookupToken Embedding::look_up(std::span<const Batch> batches,
 }
 
 void Embedding::apply_gradients(LookupToken&& token, std::span<const Nested<Gradient>> gradients) {
-  Engine& engine = *engine_;
-  const FloatEnvironment ours;
-  const auto lock = engine.runner.lock("apply_gradients");
-  engine.store.own();
-  engine.setup.group->or_tell([&] {
-    if (!token.valid()) throw StateError("apply_gradients: the token is empty, or was used");
-    if (token.engine_ != &engine)
-      throw StateError("apply_gradients: the token is of another engine");
-    engine::check_gradient_trees(engine.setup, gradients);
-  });
-  try {
-    engine.runner.apply(*token.step_,
-                        [&](std::int32_t r) -> const Nested<Gradient>& { return gradients[r]; });
-  } catch (...) {
-    if (!engine.progress.failure().empty()) const LookupToken used = std::move(token);
-    throw;
-  }
-  const LookupToken used = std::move(token);
+  engine_->apply_looked_up(
+      [&] {
+        if (!token.valid()) throw StateError("apply_gradients: the token is empty, or was used");
+        if (token.engine_ != engine_.get())
+          throw StateError("apply_gradients: the token is of another engine");
+        engine::check_gradient_trees(engine_->setup, gradients);
+        return token.step_;
+      },
+      [&](std::int32_t r) -> auto& { return gradients[r]; },
+      [&] { const LookupToken used = std::move(token); });
 }
 void Embedding::apply_gradients(LookupToken&& token, const Nested<Gradient>& gradients) {
   apply_gradients(std::move(token), std::span(&gradients, 1));

@@ -36,29 +36,24 @@ Engine::Engine(Nested<FeatureConfig> features, const std::optional<Optimizer>& o
                 .capacity = setup.options.queue_capacity,
                 .pipelined = setup.options.pipeline_execution_with_tensor_core,
                 .timeout = setup.timeout()}),
-      at_dequeue(setup.replicas, setup.timeout()),
-      at_apply(setup.replicas, setup.timeout()),
+      replica_calls(setup.replicas, setup.timeout()),
       progress(
           [this](const std::string& why) {
             schedule.stop(why);
-            at_dequeue.stop(why);
-            at_apply.stop(why);
+            replica_calls.stop(why);
           },
           [this] {
             schedule.resume();
-            at_dequeue.resume();
-            at_apply.resume();
+            replica_calls.resume();
           }),
       store(setup),
       intake(setup),
-      runner(setup, store, schedule, progress),
-      replica_calls(setup.replicas) {}
+      runner(setup, store, schedule, progress) {}
 
 Engine::~Engine() {
   if (setup.process.forked()) return;  // nobody waits in a child
   schedule.close();
-  at_dequeue.close();
-  at_apply.close();
+  replica_calls.close();
   const std::lock_guard no_step(runner.stepping());  // an alike engine may be using the tables
   runner.steps()->set_flush(nullptr);
   store.leave_strategy();
@@ -252,6 +247,42 @@ void Engine::apply_gradients(FunctionRef<void()> check, GradientsOfReplica gradi
   const Schedule::Awaiting awaiting = schedule.awaiting_gradients();
   setup.group->or_tell(check);
   runner.apply_queued(awaiting, gradients);
+}
+
+void Engine::apply_looked_up(FunctionRef<Step*()> checked, GradientsOfReplica gradients,
+                             FunctionRef<void()> used) {
+  const FloatEnvironment ours;
+  const auto lock = runner.lock("apply_gradients");
+  store.own();
+  Step* step = nullptr;
+  setup.group->or_tell([&] { step = checked(); });
+  try {
+    runner.apply(*step, gradients);
+  } catch (...) {
+    if (!progress.failure().empty()) used();
+    throw;
+  }
+  used();
+}
+
+ActivationBuffer* Engine::dequeue_of(std::int32_t replica, const DequeueOptions& options) {
+  setup.require_accelerated("dequeue");
+  store.require_built("dequeue");
+  require_usable("dequeue");
+  Schedule::checked_timeout("dequeue", options.timeout);
+  schedule.note();
+  return replica_calls.dequeue(replica,
+                               [&](bool sequential) { return dequeue(options, sequential); });
+}
+
+void Engine::apply_gradients_of(std::int32_t replica, const Nested<Gradient>& gradients) {
+  setup.require_accelerated("apply_gradients");
+  store.require_built("apply_gradients");
+  require_usable("apply_gradients");
+  schedule.awaiting_gradients();
+  check_gradient_structure(setup, gradients);
+  replica_calls.apply_gradients(replica, gradients,
+                                [&](GradientsOfReplica all) { apply_gradients([] {}, all); });
 }
 
 void Engine::join_shapes(Step& step) const {

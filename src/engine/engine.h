@@ -12,8 +12,8 @@
 #include "embertable/embedding.h"
 #include "engine/activation_buffer.h"
 #include "engine/batch_intake.h"
+#include "engine/replica_calls.h"
 #include "engine/schedule/progress.h"
-#include "engine/schedule/rendezvous.h"
 #include "engine/schedule/schedule.h"
 #include "engine/setup.h"
 #include "engine/step_runner.h"
@@ -80,6 +80,15 @@ struct Engine {
   /// called before they are looked at.
   void apply_gradients(FunctionRef<void()> check, GradientsOfReplica gradients);
 
+  /// Applies the gradients of a step that `look_up` returned: the one that `checked` gives, which
+  /// may throw. Calls `used` unless nothing has changed: the step takes no others then.
+  void apply_looked_up(FunctionRef<Step*()> checked, GradientsOfReplica gradients,
+                       FunctionRef<void()> used);
+
+  /// One replica's part of calls that all replicas make together, each on a thread of its own.
+  ActivationBuffer* dequeue_of(std::int32_t replica, const DequeueOptions& options);
+  void apply_gradients_of(std::int32_t replica, const Nested<Gradient>& gradients);
+
   /// Returns the outputs if they fit the step's activations, else throws ValueError; without any,
   /// memory of the pool, lent to `buffer`.
   Outputs outputs_of(std::string_view call, const Step& step, LentBuffer& buffer,
@@ -94,22 +103,13 @@ struct Engine {
 
   const Setup setup;
   Schedule schedule;
-  Rendezvous at_dequeue;
-  Rendezvous at_apply;
+  ReplicaCalls replica_calls;
   Progress progress;
   TableStore store;
   BatchIntake intake;
   StepRunner runner;
   const std::shared_ptr<ActivationPool> pool =
       std::make_shared<ActivationPool>(setup.features.structure());
-
-  /// One replica's part of a call that all replicas make together.
-  struct ReplicaCall {
-    bool sequential = false;
-    const Nested<Gradient>* gradients = nullptr;
-  };
-  std::vector<ReplicaCall> replica_calls;
-  ActivationBuffer* lent = nullptr;  ///< to all replicas by their last common dequeue
 };
 
 /// Returns the engine behind an Embedding, for library code that needs more than the public

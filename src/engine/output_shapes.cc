@@ -3,6 +3,7 @@
 #include <string>
 
 #include "embertable/errors.h"
+#include "input/batch_rules.h"
 #include "input/feature_reader.h"
 
 namespace embertable::engine {
@@ -113,7 +114,7 @@ std::vector<Shape> resolve_shapes(const Nested<FeatureConfig>& features,
                        shapes[i].to_string() +
                        "; give it to the feature, to build, or enqueue a batch");
     }
-    if (shapes[i].num_elements() > FeatureReader::kMaxEntries) {
+    if (shapes[i].num_elements() > input::kMostEntries) {
       throw ValueError(
           "feature '" + features.path(static_cast<std::int64_t>(i)) +
           "': a feature must have fewer than 2^31 output rows per replica, output shape " +

@@ -29,6 +29,15 @@ Number denominator_of_ones(std::int64_t count, Combiner combiner) {
   return combiner == Combiner::kMean ? sum : std::sqrt(sum);
 }
 
+/// Returns the divisor of `count` entries with these weights, or null: every weight is 1. That of
+/// none is 1.
+template <class Number>
+Number denominator_of_entries(const Number* weight, std::int64_t count, Combiner combiner) {
+  if (count == 0) return 1;
+  return weight != nullptr ? denominator_of(weight, count, combiner)
+                           : denominator_of_ones<Number>(count, combiner);
+}
+
 /// True if some denominator is 0.
 inline bool has_zero(std::span<const float> denominators) {
   std::int64_t zeros = 0;

@@ -155,12 +155,8 @@ void EntryWriter::write_denominators() {
   std::int64_t begin = tile_.begin;
   for (std::int64_t i = tile_.first; i < tile_.last; ++i) {
     const std::int64_t end = i + 1 == tile_.last ? tile_.begin + tile_.kept : split[i + 1];
-    const std::int64_t count = end - begin;
-    float denominator = 1;
-    if (count > 0) {
-      denominator = copy_.weighted ? denominator_of(copy_.weight + begin, count, copy_.combiner)
-                                   : denominator_of_ones(count, copy_.combiner);
-    }
+    const float* const weight = copy_.weighted ? copy_.weight + begin : nullptr;
+    const float denominator = denominator_of_entries(weight, end - begin, copy_.combiner);
     copy_.denominator[i] = denominator;
     plain &= denominator == 1.0f;
     begin = end;

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "base/assert.h"
+#include "input/batch_rules.h"
 #include "input/detected_shape.h"
 
 namespace embertable {
@@ -125,7 +126,7 @@ Shape FeatureReader::start_dense(const DenseIds& ids) const {
 }
 
 void FeatureReader::require_fewer_than_2_31(std::string_view what, std::int64_t number) const {
-  if (number <= kMaxEntries) return;
+  if (number <= input::kMostEntries) return;
   refuse_("a feature must have fewer than 2^31 " + std::string(what) + " per replica, got " +
           std::to_string(number));
 }
@@ -176,9 +177,7 @@ void FeatureReader::refuse_id(std::int64_t entry) const {
     output = ragged->output_of(position);
   }
   const std::int64_t rows = copy_.spec->vocabulary_size;
-  refuse_.at(output, position,
-             "id must be in 0.." + std::to_string(rows - 1) + " (vocabulary_size " +
-                 std::to_string(rows) + "), got " + std::to_string(copy_.ids[entry]));
+  refuse_.at(output, position, input::id_rule(rows, copy_.ids[entry]));
 }
 
 void FeatureReader::finish() {

@@ -27,9 +27,6 @@ namespace embertable {
 /// have that length. Source: engine.md 2.7, 3.
 class FeatureReader {
  public:
-  /// Most ids and most output rows of one feature in one replica's batch.
-  static constexpr std::int64_t kMaxEntries = (std::int64_t{1} << 31) - 1;
-
   /// Checks kind, weight kind, shapes and counts. Throws ValueError or DataError naming spec.path
   /// and replica. `buckets` is that of the table's update plan, 0 for inference; counts are made if
   /// it is > 1.

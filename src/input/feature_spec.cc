@@ -1,6 +1,7 @@
 #include "input/feature_spec.h"
 
 #include "embertable/errors.h"
+#include "input/batch_rules.h"
 
 namespace embertable {
 
@@ -16,15 +17,11 @@ std::optional<Shape> FeatureSpec::shape_of(std::int64_t outputs) const {
 namespace input {
 
 void Refusal::operator()(const std::string& rule) const {
-  throw ValueError("feature '" + spec->path + "', replica " + std::to_string(replica) + ": " +
-                   rule);
+  throw ValueError(subject_of({spec->path, replica}) + ": " + rule);
 }
 
 void Refusal::at(std::int64_t sample, std::int64_t position, const std::string& rule) const {
-  std::string message = "feature '" + spec->path + "', replica " + std::to_string(replica);
-  if (sample >= 0) message += ", sample " + std::to_string(sample);
-  if (position >= 0) message += ", position " + std::to_string(position);
-  throw DataError(message + ": " + rule, {spec->path, replica, sample, position});
+  refuse_data({spec->path, replica, sample, position}, rule);
 }
 
 }  // namespace input

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "base/read_once.h"
+#include "input/batch_rules.h"
 #include "kernels/narrow.h"
 
 namespace embertable::input {
@@ -30,26 +31,13 @@ std::int64_t row_of(const IntegerSpan& splits, std::int64_t entry) {
   return begin - 1;
 }
 
-/// Refuses splits that do not go from 0 to the number of ids.
-void require_ends(const IntegerSpan& splits, std::int64_t ids, const Refusal& refuse) {
-  const std::int64_t rows = splits.size() - 1;
-  if (rows < 0) refuse.at(-1, -1, "row_splits must have one number or more, got none");
-  if (splits[0] != 0)
-    refuse.at(-1, 0, "row_splits must start at 0, got " + std::to_string(splits[0]));
-  if (splits[rows] != ids) {
-    refuse.at(-1, rows,
-              "row_splits must end at the number of ids, " + std::to_string(ids) + ", got " +
-                  std::to_string(splits[rows]));
-  }
-}
-
 }  // namespace
 
 Shape RaggedReader::start(const RaggedIds& ids, const Refusal& refuse) {
   const FeatureSpec& spec = *refuse.spec;
   const Shape& built = spec.output_shape;
   splits_ = ids.row_splits;
-  require_ends(splits_, ids.values.size(), refuse);
+  require_ends(splits_, ids.values.size(), {spec.path, refuse.replica});
   const std::int64_t rows = splits_.size() - 1;
   // A built shape that does not come from max_sequence_length follows the rule of configured
   // shapes.

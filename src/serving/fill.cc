@@ -33,9 +33,7 @@ bool is_outside(const Input& in, std::int64_t id) noexcept {
 
 [[noreturn]] void refuse_id(const Input& in, std::int64_t sample, std::int64_t position,
                             std::int64_t id) {
-  refuse_data(in, sample, position,
-              "id must be in 0.." + std::to_string(in.rows.rows - 1) + " (vocabulary_size " +
-                  std::to_string(in.rows.rows) + "), got " + std::to_string(id));
+  refuse_data(in, sample, position, input::id_rule(in.rows.rows, id));
 }
 
 /// Calls use(values) with the caller's ids as an array of their type.
@@ -193,10 +191,8 @@ bool write_denominators(const Input& in, const Arrays& to) noexcept {
   bool plain = true;
   for (std::int64_t output = 0; output < in.outputs; ++output) {
     const std::int64_t begin = to.split[output], count = to.split[output + 1] - begin;
-    float denominator = 1;
-    if (count > 0)
-      denominator = in.weighted ? input::denominator_of(to.weight + begin, count, in.combiner)
-                                : input::denominator_of_ones(count, in.combiner);
+    const float* const weight = in.weighted ? to.weight + begin : nullptr;
+    const float denominator = input::denominator_of_entries(weight, count, in.combiner);
     to.denominator[output] = denominator;
     plain = plain && denominator == 1.0f;
   }

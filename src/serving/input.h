@@ -7,14 +7,12 @@
 
 #include "embertable/batch.h"
 #include "embertable/config.h"
+#include "input/batch_rules.h"
 #include "input/sparse_order.h"
 #include "kernels/gather/gather.h"
 #include "serving/served_table.h"
 
 namespace embertable::serving {
-
-/// Maximum number of ids and of output rows of one input.
-inline constexpr std::int64_t kMostEntries = (std::int64_t{1} << 31) - 1;
 
 /// How a lookup differs from serving_embedding_lookup.
 struct LookupForm {

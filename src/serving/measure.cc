@@ -41,11 +41,12 @@ Shape activation_shape(const Input& in, std::span<const std::int64_t> dims) {
 }
 
 void set_outputs(Input& in, std::int64_t samples) {
-  const bool fits = samples <= kMostEntries && in.entries <= kMostEntries &&
-                    (in.sequence == 0 || samples <= kMostEntries / in.sequence);
+  const bool fits = samples <= input::kMostEntries && in.entries <= input::kMostEntries &&
+                    (in.sequence == 0 || samples <= input::kMostEntries / in.sequence);
   if (!fits)
-    refuse(in, "must have at most " + std::to_string(kMostEntries) + " ids and output rows, got " +
-                   std::to_string(in.entries) + " and " + std::to_string(samples) +
+    refuse(in, "must have at most " + std::to_string(input::kMostEntries) +
+                   " ids and output rows, got " + std::to_string(in.entries) + " and " +
+                   std::to_string(samples) +
                    (in.sequence > 0 ? " times " + std::to_string(in.sequence) : ""));
   in.outputs = in.sequence > 0 ? samples * in.sequence : samples;
 }
@@ -74,7 +75,7 @@ Shape measure_sparse(Input& in, const SparseIds& ids) {
   for (int axis = 0; axis < rank; ++axis) {
     known = known && shape[axis] != Shape::kUnknown;
     if (axis + 1 < rank && __builtin_mul_overflow(samples, shape[axis], &samples))
-      samples = kMostEntries + 1;
+      samples = input::kMostEntries + 1;
   }
   if (!known) refuse(in, input::broken_rank_rule(*in.ids));
   if (ids.indices.size() != in.entries * rank)
@@ -113,13 +114,7 @@ Shape measure_ragged_in_shape(Input& in, std::int64_t rows) {
 Shape measure_ragged(Input& in, const RaggedIds& ids) {
   in.entries = ids.values.size();
   const std::int64_t rows = ids.row_splits.size() - 1;
-  if (rows < 0) refuse_data(in, -1, -1, "row_splits must have one number or more, got none");
-  if (ids.row_splits[0] != 0)
-    refuse_data(in, -1, 0, "row_splits must start at 0, got " + std::to_string(ids.row_splits[0]));
-  if (ids.row_splits[rows] != in.entries)
-    refuse_data(in, -1, rows,
-                "row_splits must end at the number of ids, " + std::to_string(in.entries) +
-                    ", got " + std::to_string(ids.row_splits[rows]));
+  input::require_ends(ids.row_splits, in.entries, {*in.path, in.form.replica});
   if (in.feature->output_shape.has_rank()) return measure_ragged_in_shape(in, rows);
   const std::int64_t length = in.feature->max_sequence_length;
   if (length == 0) {
@@ -132,25 +127,15 @@ Shape measure_ragged(Input& in, const RaggedIds& ids) {
   return activation_shape(in, std::array{rows, length});
 }
 
-std::string subject_of(const Input& in) {
-  const std::string feature = "feature '" + *in.path + "'";
-  return in.form.replica < 0 ? feature : feature + ", replica " + std::to_string(in.form.replica);
-}
-
 }  // namespace
 
 void refuse(const Input& in, const std::string& rule) {
-  throw ValueError(subject_of(in) + ": " + rule);
+  throw ValueError(input::subject_of({*in.path, in.form.replica}) + ": " + rule);
 }
 
 void refuse_data(const Input& in, std::int64_t sample, std::int64_t position,
                  const std::string& rule) {
-  std::string message = subject_of(in);
-  if (sample >= 0) message += ", sample " + std::to_string(sample);
-  if (position >= 0) message += ", position " + std::to_string(position);
-  throw DataError(
-      message + ": " + rule,
-      {.feature = *in.path, .replica = in.form.replica, .sample = sample, .position = position});
+  input::refuse_data({*in.path, in.form.replica, sample, position}, rule);
 }
 
 Shape measure(Input& in, const FeatureWeights* weights) {
