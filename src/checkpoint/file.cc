@@ -5,9 +5,9 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <system_error>
 #include <vector>
 
-#include "checkpoint/system_calls.h"
 #include "embertable/errors.h"
 
 namespace embertable::checkpoint {
@@ -36,7 +36,9 @@ std::unique_ptr<FileMap> File::map() const { return std::make_unique<CopiedMap>(
 void make_directories(FileSystem& files, const fs::path& path) {
   if (path.empty()) return;
   if (const auto found = files.stat(path)) {
-    if (!found->directory) fail(path, "make directory", ENOTDIR);
+    if (!found->directory)
+      throw IoError(path.string() +
+                    ": cannot make directory: " + std::generic_category().message(ENOTDIR));
     return;
   }
   make_directories(files, path.parent_path());

@@ -27,7 +27,7 @@ class ReplicaCalls {
   void apply_gradients(std::int32_t replica, const Nested<Gradient>& gradients,
                        FunctionRef<void(GradientsOfReplica)> apply);
 
-  /// Of both calls: see Rendezvous.
+  /// Stop, resume and close both calls, as Rendezvous does.
   void stop(const std::string& why);
   void resume();
   void close();

@@ -1,4 +1,4 @@
-#include "checkpoint/local_lock.h"
+#include "checkpoint/local/lock.h"
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -10,7 +10,7 @@
 #include <thread>
 
 #include "base/interruption.h"
-#include "checkpoint/system_calls.h"
+#include "checkpoint/local/system_calls.h"
 
 namespace embertable::checkpoint {
 namespace {

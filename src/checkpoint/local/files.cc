@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "checkpoint/file.h"
-#include "checkpoint/local_lock.h"
-#include "checkpoint/system_calls.h"
+#include "checkpoint/local/lock.h"
+#include "checkpoint/local/system_calls.h"
 #include "embertable/errors.h"
 
 namespace embertable::checkpoint {
