@@ -148,7 +148,8 @@ struct SavedState {
 
 // Below, `path` is the directory of one step, or a run's directory, which stands for its latest
 // step: the highest one that is complete and whose manifest can be read. All functions throw
-// IoError if there is none or its format is newer, DataLoss naming file and block for damage.
+// NotFound, an IoError, if there is none, IoError if its format is newer, DataLoss naming file and
+// block for damage.
 
 /// Returns the directory of the step that `path` means.
 EMBERTABLE_API std::filesystem::path find_checkpoint(const std::filesystem::path& path);

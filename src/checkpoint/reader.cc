@@ -82,7 +82,7 @@ std::optional<OpenStep> open_numbered(Directory& opened, const fs::path& run, st
 }
 
 /// Opens the latest step of a run and lists why higher ones were skipped; empty if a step that was
-/// looked at is removed meanwhile. Throws IoError if there is none, DataLoss if all are damaged.
+/// looked at is removed meanwhile. Throws NotFound if there is none, DataLoss if all are damaged.
 std::optional<OpenStep> open_latest(Directory& opened, const fs::path& run,
                                     std::vector<std::string>& skipped) {
   const std::vector<std::int64_t> steps = list_steps(opened);

@@ -34,9 +34,10 @@ struct OpenStep {
 class Reader {
  public:
   /// `path` is the directory of a step, or of a run, whose latest step is then opened: a later one
-  /// if that is removed meanwhile. Throws IoError if there is no step or it was removed, for a
-  /// newer format and for a failing disk; DataLoss naming the file for a manifest that is damaged
-  /// or contradicts itself, and for data files that are missing or have another size.
+  /// if that is removed meanwhile. Throws NotFound if there is no step or it was removed,
+  /// IoError for a newer format and for a failing disk; DataLoss naming the file for a manifest
+  /// that is damaged or contradicts itself, and for data files that are missing or have another
+  /// size.
   Reader(FileSystem& files, const std::filesystem::path& path);
 
   /// Returns why higher steps of the run were skipped, one text each.
@@ -147,8 +148,8 @@ struct Latest {
 std::optional<std::string> refusal_of_step(Directory& opened, const std::filesystem::path& run,
                                            std::int64_t step);
 
-/// Finds the latest step. Throws IoError if there is none, DataLoss naming the skipped steps if all
-/// are damaged, and IoError for a step of a newer format, which is not skipped.
+/// Finds the latest step. Throws NotFound if there is none, DataLoss naming the skipped steps if
+/// all are damaged, and IoError for a step of a newer format, which is not skipped.
 Latest find_latest(FileSystem& files, const std::filesystem::path& run);
 
 }  // namespace embertable::checkpoint
