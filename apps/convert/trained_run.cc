@@ -19,7 +19,7 @@ void refuse_trained_run(const std::filesystem::path& out) {
   const checkpoint::Reader newest(files, out);
   const bool trains = std::ranges::any_of(
       newest.manifest().tables, [](const auto& table) { return table.row_type != RowType::kInt8; });
-  if (!trains || !newest.caller_state().blobs.contains("job.toml")) return;
+  if (!trains || !newest.caller_state(false).blobs.contains("job.toml")) return;
   throw ValueError(fmt::format(
       "'{}' must not be a run of `embertable train`, which could not go on from this step",
       out.string()));

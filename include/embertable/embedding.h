@@ -345,7 +345,7 @@ struct RestoreReport {
 /// the same order: dequeue, apply_gradients, look_up, gradient_sums, read_rows, assign_rows, save,
 /// restore and digest. A call that throws on one of them throws on all: StateError naming the first
 /// host at fault and its reason where there is no error of their own. Only a host whose `dequeue`
-/// throws before it has its batch, or which does not get to `apply_gradients`, must say so with
+/// throws before it has its batch, or for whose `apply_gradients` no batch waits, must say so with
 /// `abandon_step`. If they make
 /// different calls, all throw GivenUp, which names two hosts and what each is in. They can go on,
 /// or save. A host that does not come by the exchange's deadline is named, and the exchange cannot

@@ -40,3 +40,7 @@ def __getattr__(name):
                 raise
             raise AttributeError(f"embertable.{name} needs PyTorch: pip install torch", name=name) from error
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+
+
+def __dir__():
+    return sorted({*globals(), *_MODULES})

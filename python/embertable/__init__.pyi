@@ -6,6 +6,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from . import gradient_interception as gradient_interception
+from . import tpu_embedding as tpu_embedding
+from . import v1 as v1
 from .optimizers import Adadelta as Adadelta
 from .optimizers import Adagrad as Adagrad
 from .optimizers import AdagradMomentum as AdagradMomentum

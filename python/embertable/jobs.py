@@ -69,25 +69,19 @@ def _job_of(what: str, job: Any, changed: Mapping[str, Any] | None, data: Any,
         job = "job"
     fixed = {"data.file": _FRAME, "data.header": True, "data.field_separator": ","} if hasattr(data, "to_csv") else {}
     return text, job, [f"{key}={_toml(what, value, key)}" for key, value in {**(changed or {}), **fixed}.items()], (
-        None if progress is None else lambda event: progress(_event(event)))
+        None if progress is None else lambda event: progress(json.loads(event)))
 
 
-def _event(text: str) -> dict[str, Any]:
-    """What a job tells, with the settings of runs as `set` takes them."""
-    event: dict[str, Any] = json.loads(text)
-    runs = event.get("runs")
-    for run in [event, *(runs if isinstance(runs, list) else [])]:
-        if isinstance(run.get("set"), dict):
-            run["set"] = {key: _value_of(value) for key, value in run["set"].items()}
-    return event
-
-
-def _value_of(text: str) -> Any:
-    """A number, bool, list or quoted text as Python has it; others as they are."""
-    try:
-        return json.loads(text)
-    except ValueError:
-        return text
+def _with_values(result: dict[str, Any], grid: Mapping[str, Any]) -> dict[str, Any]:
+    """The result of a sweep with the settings of its runs as `set` takes them."""
+    given = {(key, _toml("sweep", value, key)): value for key, values in grid.items() for value in values}
+    for run in result.get("runs", []):
+        for key, text in run["set"].items():
+            try:
+                run["set"][key] = json.loads(text)
+            except ValueError:  # TOML has more than JSON: inf, tables
+                run["set"][key] = given.get((key, text), text)
+    return result
 
 
 def _folder_of(data: Any, file: Any) -> Any:
@@ -162,10 +156,10 @@ def sweep(job: str | os.PathLike[str] | Mapping[str, Any], out: str | os.PathLik
     interrupts.pass_on()
     result: dict[str, Any] = {}
     for event in done["events"]:
-        result.update(_event(event))
+        result.update(json.loads(event))
     result.pop("event", None)
     result["interrupted"] = done["interrupted"]
-    return result
+    return _with_values(result, grid)
 
 
 def _swept(key: str, values: Any, draws: bool) -> str:

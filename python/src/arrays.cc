@@ -91,8 +91,7 @@ nb::object as_array(nb::handle source, const std::string& what, const char* of) 
     array = numpy().attr("asarray")(for_numpy(source));
   } catch (nb::python_error& error) {
     if (!error.matches(PyExc_ValueError)) throw;
-    refuse(type_text(source) + " of uneven lengths" +
-           (std::string(of) == "integers" ? "; RaggedIds.from_rows takes lists of ids" : ""));
+    refuse(type_text(source) + " of uneven lengths");
   }
   const bool scalar = nb::cast<int>(array.attr("ndim")) == 0;
   if (nb::cast<std::string>(array.attr("dtype").attr("kind")) == "O" &&

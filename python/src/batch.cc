@@ -49,14 +49,18 @@ RaggedIdsObject ragged_ids(nb::handle values, nb::handle row_splits, const std::
 RaggedIdsObject ragged_from_rows(nb::handle rows) {
   nb::list values, splits;
   splits.append(0);
-  const auto require_many = [&](nb::handle value, const std::string& what) {
-    if (!nb::hasattr(value, "__iter__"))
-      throw TypeError("RaggedIds.from_rows: " + what + ", got " + type_text(value));
+  const auto elements_of = [](nb::handle value, const std::string& rule) {
+    PyObject* const iterator = PyObject_GetIter(value.ptr());
+    if (iterator != nullptr) return nb::steal<nb::iterator>(iterator);
+    PyErr_Clear();
+    throw TypeError("RaggedIds.from_rows: " + rule + ", got " + type_text(value));
   };
-  require_many(rows, "rows must be a list of lists of ids");
-  for (const nb::handle row : rows) {
-    require_many(row, "row " + std::to_string(nb::len(splits) - 1) + " must be a list of ids");
-    for (const nb::handle id : row) values.append(id);
+  for (nb::iterator row = elements_of(rows, "rows must be a list of lists of ids");
+       row != nb::iterator::sentinel(); ++row) {
+    const std::string rule =
+        "row " + std::to_string(nb::len(splits) - 1) + " must be a list of ids";
+    for (nb::iterator id = elements_of(*row, rule); id != nb::iterator::sentinel(); ++id)
+      values.append(*id);
     splits.append(nb::len(values));
   }
   return ragged_ids(values, splits, "RaggedIds");
@@ -68,6 +72,9 @@ RaggedIdsObject ragged_from_offsets(nb::handle values, nb::handle offsets) {
   const IntegerArray ids = vector_of<IntegerArray>(values, what + ": values");
   const IntegerArray begins = vector_of<IntegerArray>(offsets, what + ": offsets");
   const IntegerSpan each = begins.span();
+  if (each.size() == 0 && ids.span().size() > 0)
+    throw ValueError(what + ": offsets must begin with 0, got none for " +
+                     std::to_string(ids.span().size()) + " ids");
   for (std::int64_t i = 0; i < each.size(); ++i) {
     if (each[i] >= (i == 0 ? 0 : each[i - 1]) && each[i] <= ids.span().size() &&
         (i > 0 || each[0] == 0))

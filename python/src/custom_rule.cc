@@ -59,12 +59,16 @@ class TileArrays {
     return static_cast<std::size_t>(width_[array]) * sizeof(float);
   }
 
-  /// True for one of the arrays or a part of it, as functions with NumPy's `out` return it.
-  bool share_memory(nb::handle value) const {
-    if (!nb::isinstance(value, numpy().attr("ndarray"))) return false;
-    return std::ranges::any_of(arrays_, [&](const nb::object& array) {
-      return nb::cast<bool>(numpy().attr("may_share_memory")(value, array));
-    });
+  /// True for an array of the shape of `rows` rows that is no part of the row or of a slot: new
+  /// values that were not written. Functions with NumPy's `out` return what they have written.
+  bool are_new_rows(nb::handle value, std::int64_t rows) const {
+    if (!nb::isinstance(value, numpy().attr("ndarray")) ||
+        !value.attr("shape").equal(first(0, rows).attr("shape")))
+      return false;
+    for (std::size_t array = 0; array < arrays_.size(); ++array)
+      if (array != 1 && nb::cast<bool>(numpy().attr("may_share_memory")(value, arrays_[array])))
+        return false;
+    return true;
   }
 
   /// True if nobody else has kept one of the arrays.
@@ -134,9 +138,9 @@ class PythonRule {
     const nb::object returned = (*function_)(
         nb::cast(PythonTile{arrays.first(0, rows), arrays.first(1, rows), slots, step.learning_rate,
                             step.number, hyperparameters_->function()}));
-    if (!returned.is_none() && !arrays.share_memory(returned))
-      throw TypeError("a custom rule must write to tile.row and tile.slots and return None, got " +
-                      type_text(returned));
+    if (arrays.are_new_rows(returned, rows))
+      throw TypeError(
+          "a custom rule must write to tile.row and tile.slots, got new rows that it returns");
     if (slots.size() != slots_.size()) refuse_slots(slots);
     // What the function put in an array's place counts as written to the array.
     for (std::size_t s = 0; s < slots_.size(); ++s) {
@@ -278,7 +282,7 @@ void bind_custom_rules_of(nb::class_<PythonOptimizer>& type) {
           "= (), hyperparameters: dict[str, float] | None = None, steps_every_row: bool = False, "
           "**options: object) -> Optimizer"),
       R"(Gives an optimizer of a rule that is written in Python: function(tile) changes the rows of a CustomTile and
-their slots in place. It is called for up to 16 rows at once, on any thread, one at a time, and must not keep the
+their slots in place, and returns no new ones. It is called for up to 16 rows at once, on any thread, one at a time, and must not keep the
 tile's arrays. How rows are grouped depends on the machine, so a row's result must depend on nothing but
 that row, its slots, its gradient and the step. Gradients come summed and clipped; options are those of
 every Optimizer.

@@ -383,8 +383,8 @@ def test_lists_that_are_no_ids_are_named():
         et.RaggedIds.from_rows([[1], None])
     with pytest.raises(TypeError, match="from_rows: rows must be a list of lists of ids, got"):
         et.RaggedIds.from_rows(7)
-    with pytest.raises(ValueError, match="of uneven lengths; RaggedIds.from_rows takes lists of ids"):
-        et.RaggedIds([[1, 2], [3]], [0, 3])
+    with pytest.raises(TypeError, match="from_rows: row 0 must be a list of ids, got"):
+        et.RaggedIds.from_rows([np.array(3)])
     with pytest.raises(TypeError, match="must be integers, got NoneType among them"):
         et.RaggedIds([1, None], [0, 2])
 
@@ -396,6 +396,8 @@ def test_ragged_ids_from_offsets():
     for offsets, place in (([1, 2], "1 at position 0"), ([0, 2, 1], "1 at position 2"), ([0, 5], "5 at position 1")):
         with pytest.raises(ValueError, match=f"begin with 0, not fall, and be at most the number of ids, 3; got {place}"):
             et.RaggedIds.from_offsets([4, 5, 6], offsets)
+    with pytest.raises(ValueError, match="from_offsets: offsets must begin with 0, got none for 2 ids"):
+        et.RaggedIds.from_offsets([4, 5], [])
     with pytest.raises(ValueError, match="from_offsets: offsets must be a vector"):
         et.RaggedIds.from_offsets([1], [[0]])
     with pytest.raises(TypeError, match="from_offsets: offsets must be integers"):

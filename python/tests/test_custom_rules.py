@@ -54,7 +54,8 @@ def dropped(tile):
 @pytest.mark.parametrize("rule, error, text", [
     (misspelled, KeyError, "must have the rule's slots, 'sums'; got"),
     (dropped, KeyError, "must have the rule's slots, 'sums'; got"),
-    (lambda tile: tile.row - tile.gradient, TypeError, "must write to tile.row and tile.slots and return None, got"),
+    (lambda tile: tile.row - tile.gradient, TypeError, "must write to tile.row and tile.slots, got new rows that it returns"),
+    (lambda tile: tile.gradient, TypeError, "must write to tile.row and tile.slots, got new rows that it returns"),
 ])
 def test_a_rule_that_changes_nothing_is_an_error(rule, error, text):
     embedding = one_table(et.Optimizer.custom(rule, 0.5, slots={"sums": 0.5}))
@@ -66,6 +67,9 @@ def test_a_rule_may_return_what_it_has_written():
     embedding = one_table(et.Optimizer.custom(lambda tile: np.subtract(tile.row, tile.gradient, out=tile.row), 0.5))
     step(embedding, [3, 5], [[1.0], [4.0]])
     assert embedding.read_rows("t", [3, 5]).tolist() == [[-1.0], [-4.0]]
+    both = one_table(et.Optimizer.custom(lambda tile: (np.subtract(tile.row, tile.gradient, out=tile.row), 1.0), 0.5))
+    step(both, [3, 5], [[1.0], [4.0]])
+    assert both.read_rows("t", [3, 5]).tolist() == [[-1.0], [-4.0]]
 
 
 @pytest.mark.parametrize("threads", [1, 3])

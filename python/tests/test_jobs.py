@@ -402,3 +402,13 @@ def test_an_older_step_is_not_taken_in_silence(folder, tmp_path):
         (older / "manifest.json").write_text("{")
     with pytest.raises(et.DataLossError, match="there is no checkpoint; .*manifest.json"):
         et.ServingEmbedding.open(run)
+
+
+def test_settings_of_a_sweep_are_taken_by_train(folder, tmp_path):
+    grid = {"tables.user.initializer": [{"kind": "zeros"}], "optimizer.clip_gradient_max": [float("inf"), 1.0],
+            "optimizer.rule": ["sgd"], "seed": [np.int64(3)]}
+    found = et.sweep(JOB, tmp_path / "a", grid, data=folder, test=False)
+    assert {run["set"]["optimizer.clip_gradient_max"] for run in found["runs"]} == {float("inf"), 1.0}
+    for run in found["runs"]:
+        assert run["set"]["tables.user.initializer"] == {"kind": "zeros"} and run["set"]["optimizer.rule"] == "sgd"
+        et.train(JOB, set=run["set"], data=folder)

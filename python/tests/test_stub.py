@@ -13,7 +13,7 @@ SHOWN = {"__init__", "__len__", "__contains__"}  # of the special methods
 
 
 def members(node):
-    """Name -> definition, of a class or the module; a property's setter is the property again."""
+    """Name -> definition, of a class or the module, without modules; a property's setter is the property again."""
     found = {}
     for item in node.body:
         if isinstance(item, (ast.ClassDef, ast.FunctionDef)):
@@ -22,7 +22,7 @@ def members(node):
             found[item.target.id] = item
         elif isinstance(item, ast.Assign):
             found[item.targets[0].id] = item
-        elif isinstance(item, ast.ImportFrom) and item.level:
+        elif isinstance(item, ast.ImportFrom) and item.level and item.module:
             found.update({alias.asname: item for alias in item.names})
     return found
 

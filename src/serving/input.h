@@ -49,8 +49,12 @@ struct SortBuffers {
 Shape measure(Input& in, const FeatureWeights* weights);
 
 /// Whether the rows of a measured input are prefetched early, while other inputs are measured and
-/// filled: the gather's own prefetches look further ahead than such an input is long.
-inline bool are_rows_fetched(const Input& in) noexcept { return in.entries <= 64; }
+/// filled: so few that the gather's own prefetches would come too late.
+inline bool are_rows_fetched(const Input& in) noexcept {
+  constexpr std::int64_t kMostRows = 64, kMostBytes = 16 << 10;
+  return in.entries <= kMostRows &&
+         in.entries * in.rows.dim * bytes_per_element(in.rows.type) <= kMostBytes;
+}
 
 /// Prefetches the rows of a measured input, where they are. Its ids need not be checked yet.
 void fetch_rows(const Input& in) noexcept;

@@ -183,7 +183,7 @@ TEST(RestoreFaults, APlainObjectThatIsHalfReadShowsNoTables) {
     Embedding plain(features(), adagrad(), nullptr);
     plain.build();
     files.fail_at(at, MemoryFiles::Fault::kError);
-    EXPECT_ANY_THROW(restore(plain, files));
+    ASSERT_ANY_THROW(restore(plain, files));
     files.heal();
     try {
       plain.embedding_tables();

@@ -25,7 +25,7 @@ CheckpointRun open_out(const std::string& out, const std::shared_ptr<Ranks>& ran
 bool holds_run(const CheckpointRun& out) {
   try {
     return checkpoint::Reader(checkpoint::local_files(), out.directory())
-        .caller_state()
+        .caller_state(false)
         .blobs.contains("job.toml");
   } catch (const IoError&) {
     return true;
