@@ -346,11 +346,10 @@ struct RestoreReport {
 /// restore and digest. A call that throws on one of them throws on all: StateError naming the first
 /// host at fault and its reason where there is no error of their own. Only a host whose `dequeue`
 /// throws before it has its batch, or for whose `apply_gradients` no batch waits, must say so with
-/// `abandon_step`. If they make
-/// different calls, all throw GivenUp, which names two hosts and what each is in. They can go on,
-/// or save. A host that does not come by the exchange's deadline is named, and the exchange cannot
-/// be used any more. `enqueue`, `build`, `step`, `memory` and `last_step` concern one process and
-/// send nothing.
+/// `abandon_step`. If they make different calls, all throw GivenUp, which names two hosts and what
+/// each is in. They can go on, or save. A host that does not come by the exchange's deadline is
+/// named, and the exchange cannot be used any more. `enqueue`, `build`, `step`, `memory` and
+/// `last_step` concern one process and send nothing.
 ///
 /// A function that an engine calls, such as an initializer, a rule, a rate, a log or an executor,
 /// must not call that engine's queues, steps, rows, memory or build: such a call throws StateError

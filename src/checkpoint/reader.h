@@ -34,10 +34,9 @@ struct OpenStep {
 class Reader {
  public:
   /// `path` is the directory of a step, or of a run, whose latest step is then opened: a later one
-  /// if that is removed meanwhile. Throws NotFound if there is no step or it was removed,
-  /// IoError for a newer format and for a failing disk; DataLoss naming the file for a manifest
-  /// that is damaged or contradicts itself, and for data files that are missing or have another
-  /// size.
+  /// if that is removed meanwhile. Throws NotFound if there is no step or it was removed, IoError
+  /// for a newer format and for a failing disk; DataLoss naming the file for a manifest that is
+  /// damaged or contradicts itself, and for data files that are missing or have another size.
   Reader(FileSystem& files, const std::filesystem::path& path);
 
   /// Returns why higher steps of the run were skipped, one text each.

@@ -351,6 +351,12 @@ TEST_F(Resume, RefusesADirectoryThatIsNotItsOwn) {
   plain.build();
   plain.save(files_.path("tables"));
   EXPECT_THAT(refused("tables"), HasSubstr("must be what `embertable train --out` saved"));
+  EXPECT_EQ(
+      refusal<ValueError>(
+          files_.path(),
+          [&] { train_in(files_, tiny_job(), {.out = files_.path("tables")}, watch); }),
+      "out must be a new or an empty directory, got 'tables', which holds tables up to step 0 "
+      "that train did not save");
 }
 
 TEST_F(Resume, HoldsItsDirectoryAlone) {
