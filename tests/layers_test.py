@@ -37,6 +37,8 @@ LAYERS = [
     [("tensor", "dense tensors, their indices and operators")],
     [("variable", "tensors kept as blocks of rows: values, lookups, checkpoints")],
     [("engine/schedule", "the order of a program's calls: queued steps, waits, threads that meet")],
+    [("engine/setup", "the configuration of one engine, checked and resolved, and the hosts that must share it")],
+    [("engine/intake", "a program's batches: checked, their shapes known, read into a step")],
     [("engine", "the whole road of a batch")],
     [("serving", "lookups without an engine, and direct steps on what they looked up")],
     [("tensorflow/wire", "configurations as messages of TensorFlow's protos"),

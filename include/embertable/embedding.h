@@ -342,14 +342,14 @@ struct RestoreReport {
 /// the engine wakes all waiting threads with StateError; no thread may begin a call then.
 ///
 /// Hosts that are processes of their own (StrategyOptions::exchange) make these calls together, in
-/// the same order: dequeue, apply_gradients, look_up, gradient_sums, read_rows, assign_rows, save,
-/// restore and digest. A call that throws on one of them throws on all: StateError naming the first
-/// host at fault and its reason where there is no error of their own. Only a host whose `dequeue`
-/// throws before it has its batch, or for whose `apply_gradients` no batch waits, must say so with
-/// `abandon_step`. If they make different calls, all throw GivenUp, which names two hosts and what
-/// each is in. They can go on, or save. A host that does not come by the exchange's deadline is
-/// named, and the exchange cannot be used any more. `enqueue`, `build`, `step`, `memory` and
-/// `last_step` concern one process and send nothing.
+/// the same order: dequeue, apply_gradients, look_up, gradient_sums, read_rows, assign_rows,
+/// assign_step, save, restore and digest. A call that throws on one of them throws on all:
+/// StateError naming the first host at fault and its reason where there is no error of their own.
+/// Only a host whose `dequeue` throws before it has its batch, or for whose `apply_gradients` no
+/// batch waits, must say so with `abandon_step`. If they make different calls, all throw GivenUp,
+/// which names two hosts and what each is in. They can go on, or save. A host that does not come by
+/// the exchange's deadline is named, and the exchange cannot be used any more. `enqueue`, `build`,
+/// `step`, `memory` and `last_step` concern one process and send nothing.
 ///
 /// A function that an engine calls, such as an initializer, a rule, a rate, a log or an executor,
 /// must not call that engine's queues, steps, rows, memory or build: such a call throws StateError
@@ -408,7 +408,8 @@ class EMBERTABLE_API Embedding {
   /// rows. It keeps the memory alive beyond the engine and EngineStrategy::initialize.
   ///
   /// Throws StateError if accelerated and not built, or if several hosts own rows by modulo
-  /// and not all of them, because blocks cannot have that order; KeyError for an unknown variable.
+  /// and not all of them, because blocks cannot have that order; KeyError for an unknown variable;
+  /// NotImplemented where hosts are several processes.
   /// The result's class is in variables/sharded_variable.h.
   ShardedVariable sharded_variable(std::string_view variable);
 
@@ -417,10 +418,9 @@ class EMBERTABLE_API Embedding {
   ///
   /// Throws StateError if the engine is plain or a queue is full; ValueError, TypeError, or
   /// DataError naming feature, replica, sample, position, value and rule; ValueError for a device
-  /// that is not one of the strategy's accelerators, or for several batches for one device;
-  /// DataError for an unknown mode. If replicas have several cores, it throws ValueError for ragged
-  /// ids, which cannot be cut into equal parts, and for an axis 0 that the number of cores does not
-  /// divide.
+  /// that is not one of the strategy's accelerators, for several batches for one device, or for an
+  /// unknown mode. If replicas have several cores, it throws ValueError for ragged ids, which
+  /// cannot be cut into equal parts, and for an axis 0 that the number of cores does not divide.
   void enqueue(std::span<const Batch> batches, const EnqueueOptions& options = {});
   void enqueue(const Batch& batch, const EnqueueOptions& options = {});
 
@@ -524,8 +524,9 @@ class EMBERTABLE_API Embedding {
 
   /// Returns a copy of the sums of the last step's gradients, row by row, over all replicas and
   /// hosts, for a table whose rule is "none". A process that is one of several hosts gets those of
-  /// the rows that it stores. Flushes a pending update. Throws StateError if not built, KeyError
-  /// for an unknown table, ValueError for a table with another rule.
+  /// the rows that it stores; there are none after a restore of all tables. Flushes a pending
+  /// update. Throws StateError if not built, KeyError for an unknown table, ValueError for a table
+  /// with another rule.
   GradientSumsOfTable gradient_sums(std::string_view table) const;
 
   /// Copies rows of a variable, "video" or "video/accumulators", to out [ids.size(), dim] (or
@@ -539,8 +540,9 @@ class EMBERTABLE_API Embedding {
   void assign_rows(std::string_view variable, IntegerSpan ids, std::span<const float> values);
 
   /// Sets the number of updates so far, as a restore does: rules and rates that count steps go on
-  /// from there. Flushes a pending update. Every process calls it. Throws StateError unless built
-  /// or restored, ValueError for a step that is not 0 to 2^62.
+  /// from there. Flushes a pending update. Throws StateError unless built or restored, ValueError
+  /// for a step that is not 0 to 2^62, GivenUp if processes name different steps; no step is set
+  /// then.
   void assign_step(std::int64_t step);
 
   /// Saves every table and slot, the caller's state and the id maps as one step of the run

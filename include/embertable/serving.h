@@ -81,9 +81,9 @@ class EMBERTABLE_API LookupOutput {
 /// | sparse | validate, or rank > 2 | combined; pruned: ids < 0 and, but for sums, weights <= 0 |
 /// | sparse | else | combined as it is |
 /// | ragged | output_shape S of as many elements as rows | combined, S + [dim] |
-/// | ragged | S of k times as many elements | the first k rows of each sample, S + [dim] |
-/// | ragged | L > 0, no output_shape | the first L rows of each sample, [B, L, dim] |
-/// | ragged | else | combined, [B, dim] |
+/// | ragged | S of k times as many elements | the first k rows of each sample, weights unused, S +
+/// [dim] | | ragged | L > 0, no output_shape | the first L rows of each sample, [B, L, dim] | |
+/// ragged | else | combined, [B, dim] |
 ///
 /// L is max_sequence_length, validate is validate_weights_and_indices. Combined activations of
 /// sparse ids have the shape of all axes but the last, + [dim]. A sample without entries, or whose
@@ -283,8 +283,8 @@ class EMBERTABLE_API ServingEmbedding : public EmbeddingBase {
   /// Returns one table. Throws KeyError naming the nearest.
   TableInfo table(std::string_view name) const;
 
-  /// State of the checkpoint that was last opened or restored: its step, 0 if there was none; what
-  /// its writer kept in it; and its id maps, which each call reads.
+  /// State of the checkpoint that was last opened, or restored without a selection of tables: its
+  /// step, 0 if there was none; what its writer kept in it; and its id maps, which each call reads.
   std::int64_t step() const noexcept;
   CallerState caller_state() const;
   std::map<std::string, IdMap> id_maps() const;

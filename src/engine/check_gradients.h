@@ -6,7 +6,7 @@
 
 #include "embertable/batch.h"
 #include "embertable/shape.h"
-#include "engine/setup.h"
+#include "engine/setup/setup.h"
 
 namespace embertable::engine {
 

@@ -29,10 +29,10 @@ Embedding& Embedding::operator=(Embedding&&) noexcept = default;
 bool Embedding::accelerated() const noexcept { return engine_->setup.accelerated(); }
 bool Embedding::built() const noexcept { return engine_->store.built(); }
 bool Embedding::verify_output_shapes_on_enqueue() const noexcept {
-  return engine_->intake.verifies_shapes();
+  return engine_->intake.shapes().verifies();
 }
 void Embedding::set_verify_output_shapes_on_enqueue(bool verify) {
-  engine_->intake.set_verifies_shapes(verify);
+  engine_->intake.shapes().set_verifies(verify);
 }
 
 void Embedding::build() { engine_->build_from_batch_size(0); }
@@ -40,7 +40,7 @@ void Embedding::build(std::int64_t per_replica_batch_size) {
   engine_->build_from_batch_size(per_replica_batch_size);
 }
 void Embedding::build(const Nested<Shape>& per_replica_input_shapes, std::int64_t) {
-  engine_->build_from_inputs(per_replica_input_shapes.leaves());
+  engine_->build_from_inputs(per_replica_input_shapes);
 }
 
 std::map<TablePtr, TableView> Embedding::embedding_tables() {
@@ -202,8 +202,10 @@ void Embedding::assign_rows(std::string_view variable, IntegerSpan ids,
 }
 void Embedding::assign_step(std::int64_t step) {
   const auto [held, no_step, tables, count] = engine_->settled_or_restored("assign_step");
-  if (step < 0 || step > kMostStep)
-    throw ValueError("assign_step: step must be 0 to 2^62, got " + std::to_string(step));
+  engine_->setup.group->together(Stage{"assign_step", step}, [&] {
+    if (step < 0 || step > kMostStep)
+      throw ValueError("assign_step: step must be 0 to 2^62, got " + std::to_string(step));
+  });
   count.set(step);
 }
 
@@ -236,7 +238,9 @@ std::string Embedding::digest() const {
 std::vector<TableInfo> Embedding::tables() const {
   return engine::table_info(engine_->setup.assembly, !accelerated());
 }
-const Nested<Shape>& Embedding::output_shapes() const { return engine_->intake.shapes(); }
+const Nested<Shape>& Embedding::output_shapes() const {
+  return engine_->intake.shapes().by_feature();
+}
 const Nested<FeatureConfig>& Embedding::feature_config() const noexcept {
   return engine_->setup.features;
 }
@@ -250,8 +254,8 @@ wire::TPUEmbeddingConfiguration Embedding::configuration() const {
   const engine::Setup& setup = engine_->setup;
   setup.require_accelerated("configuration");
   engine_->store.require_built("configuration");
-  return engine::describe(setup.assembly, setup.features, engine_->intake.shapes().leaves(),
-                          setup.machine());
+  return engine::describe(setup.assembly, setup.features,
+                          engine_->intake.shapes().by_feature().leaves(), setup.machine());
 }
 std::int64_t Embedding::step() const noexcept { return engine_->progress.steps().taken(); }
 MemoryReport Embedding::memory() const { return engine_->memory(); }

@@ -6,7 +6,7 @@
 
 #include "base/float_environment.h"
 #include "embertable/errors.h"
-#include "engine/output_shapes.h"
+#include "engine/intake/output_shapes.h"
 
 namespace embertable::engine {
 namespace {
@@ -59,10 +59,9 @@ Engine::~Engine() {
   store.leave_strategy();
 }
 
-void Engine::build(std::span<const Shape> incoming) {
+void Engine::build(std::span<const Shape> shapes) {
   if (!setup.accelerated()) return store.adopt(store.prepare());
   store.require_free_strategy();
-  const std::vector<Shape> shapes = intake.resolve(incoming);
   log_configuration(setup, shapes);
   std::shared_ptr<Tables> tables = store.prepare();
   std::unique_ptr<HostTeam> hosts = runner.make_hosts(*tables);
@@ -72,12 +71,12 @@ void Engine::build(std::span<const Shape> incoming) {
     runner.flush();
   });
   store.claim_strategy(tables);
+  intake.use(shapes, hosts->host(0).tables(), runner.shares());
   runner.use(std::move(hosts));
-  intake.use(shapes, *tables, runner.shares());
   store.adopt(std::move(tables));
 }
 
-void Engine::build_from_inputs(std::span<const Shape> inputs) {
+void Engine::build_from_inputs(const Nested<Shape>& inputs) {
   setup.require_same_process("build");
   const std::lock_guard lock(store.building());
   if (store.built()) return;
@@ -86,7 +85,9 @@ void Engine::build_from_inputs(std::span<const Shape> inputs) {
         "build: the batch-size revision takes a per_replica_batch_size, got per_replica_input_"
         "shapes");
   }
-  build(setup.accelerated() ? shapes_from_inputs(setup.features, inputs) : std::vector<Shape>());
+  if (!setup.accelerated()) return build({});
+  assert_same_structure(setup.features.structure(), inputs.structure(), "per_replica_input_shapes");
+  build(intake.shapes().resolve(shapes_from_inputs(setup.features, inputs.leaves())));
 }
 
 void Engine::build_from_batch_size(std::int64_t batch_size) {
@@ -96,10 +97,11 @@ void Engine::build_from_batch_size(std::int64_t batch_size) {
   if (batch_size < 0)
     throw ValueError("build: per_replica_batch_size must be >= 0, got " +
                      std::to_string(batch_size));
-  if (setup.accelerated() && batch_size == 0 && setup.has_one_batch_size())
+  if (!setup.accelerated()) return build({});
+  if (batch_size == 0 && setup.has_one_batch_size())
     throw ValueError("build: the batch-size revision takes a per_replica_batch_size, got none");
-  build(setup.accelerated() && batch_size > 0 ? shapes_from_batch_size(setup.features, batch_size)
-                                              : std::vector<Shape>());
+  build(intake.shapes().resolve(batch_size > 0 ? shapes_from_batch_size(setup.features, batch_size)
+                                               : std::vector<Shape>()));
 }
 
 SettledTables Engine::settled_tables(std::string_view call) {
@@ -146,12 +148,23 @@ void Engine::require_usable(std::string_view call) const {
   store.building().refuse_reentry();
 }
 
+Feed Engine::accept(std::string_view call, std::span<const Batch> batches,
+                    const EnqueueOptions& options, std::optional<std::int32_t> replica) {
+  Feed feed = make_feed(setup, batches, options, replica);
+  intake.check(feed, call, store.built());
+  const std::lock_guard no_build(store.building());
+  if (store.built())
+    intake.check_built(feed);
+  else
+    build(intake.first_shapes(feed, call));
+  return feed;
+}
+
 void Engine::enqueue(std::span<const Batch> batches, const EnqueueOptions& options,
                      std::optional<std::int32_t> replica) {
   require_usable("enqueue");
   const FloatEnvironment ours;
-  Feed feed = intake.feed(batches, options, replica);
-  intake.check(feed, "enqueue", store, [&](std::span<const Shape> shapes) { build(shapes); });
+  const Feed feed = accept("enqueue", batches, options, replica);
   store.own();
   Step& step = schedule.open(feed.cores, feed.timeout);
   try {
@@ -163,7 +176,7 @@ void Engine::enqueue(std::span<const Batch> batches, const EnqueueOptions& optio
   }
 }
 
-Engine::Outputs Engine::outputs_of(std::string_view call, const Step& step, LentBuffer& buffer,
+Engine::Outputs Engine::memory_for(std::string_view call, const Step& step, LentBuffer& buffer,
                                    std::optional<Outputs> outputs) {
   if (!outputs) return (buffer = pool->lend(step.shape))->values;
   check_outputs(call, setup, step.shape, *outputs);
@@ -184,7 +197,7 @@ LentBuffer Engine::dequeue(const DequeueOptions& options, bool sequential,
       if (!step) continue;
       join_shapes(*step);
       LentBuffer buffer;
-      setup.group->or_tell([&] { outputs = outputs_of("dequeue", *step, buffer, outputs); });
+      setup.group->or_tell([&] { outputs = memory_for("dequeue", *step, buffer, outputs); });
       runner.look_up_queued(*step, *outputs);
       schedule.dequeued();
       return buffer;
@@ -210,8 +223,7 @@ Step* Engine::look_up(std::span<const Batch> batches, bool training, LentBuffer&
   };
   try {
     if (outputs) store.require_built("look_up");  // a refused call builds nothing
-    feed = intake.feed(batches, options);
-    intake.check(feed, "look_up", store, [&](std::span<const Shape> shapes) { build(shapes); });
+    feed = accept("look_up", batches, options);
   } catch (const std::exception& error) {
     tell_others(error.what());
     throw;
@@ -227,7 +239,7 @@ Step* Engine::look_up(std::span<const Batch> batches, bool training, LentBuffer&
       intake.read(*step, feed);
       step->training = training;
       join_shapes(*step);
-      outputs = outputs_of("look_up", *step, buffer, outputs);
+      outputs = memory_for("look_up", *step, buffer, outputs);
     });
     runner.look_up(*step, *outputs);
   } catch (...) {
@@ -316,7 +328,7 @@ RestoreReport Engine::restore(const checkpoint::StepSource& source, const Restor
                               // be prepared must not stand in the way.
                               if (!failed && all && options.tables.empty()) {
                                 if (refused) schedule.drop_dequeued();
-                                runner.drop_pending();
+                                runner.forget_last_step();
                               } else if (!failed) {
                                 schedule.require_no_gradients_outstanding("restore");
                                 runner.flush();

@@ -11,11 +11,12 @@
 #include "checkpoint/reader.h"
 #include "embertable/embedding.h"
 #include "engine/activation_buffer.h"
-#include "engine/batch_intake.h"
+#include "engine/intake/batch_intake.h"
+#include "engine/intake/feed.h"
 #include "engine/replica_calls.h"
 #include "engine/schedule/progress.h"
 #include "engine/schedule/schedule.h"
-#include "engine/setup.h"
+#include "engine/setup/setup.h"
 #include "engine/step_runner.h"
 #include "engine/table_store.h"
 
@@ -38,10 +39,10 @@ struct Engine {
   /// Wakes all waiting threads and returns when they have left.
   ~Engine();
 
-  /// Makes tables, hosts and shapes. Requires: `store.building()` is locked. `incoming`: shapes of
-  /// the input, or none.
-  void build(std::span<const Shape> incoming);
-  void build_from_inputs(std::span<const Shape> inputs);
+  /// Makes tables and, if accelerated, hosts, for output shapes that are resolved. Requires:
+  /// `store.building()` is locked.
+  void build(std::span<const Shape> shapes);
+  void build_from_inputs(const Nested<Shape>& inputs);
   void build_from_batch_size(std::int64_t batch_size);
 
   /// Returns the tables that the strategy holds now, with no update pending. They may be those of a
@@ -59,8 +60,12 @@ struct Engine {
   /// nobody would end what that waits for.
   void require_usable(std::string_view call) const;
 
-  /// Checks the batches of a call and queues them as part of a step. `replica`: as
-  /// BatchIntake::feed.
+  /// Checks the batches of a call, all but their values. The first valid ones are checked
+  /// completely, and build. `replica`: as make_feed.
+  Feed accept(std::string_view call, std::span<const Batch> batches, const EnqueueOptions& options,
+              std::optional<std::int32_t> replica = {});
+
+  /// Accepts batches and queues them as part of a step.
   void enqueue(std::span<const Batch> batches, const EnqueueOptions& options,
                std::optional<std::int32_t> replica = {});
 
@@ -91,7 +96,7 @@ struct Engine {
 
   /// Returns the outputs if they fit the step's activations, else throws ValueError; without any,
   /// memory of the pool, lent to `buffer`.
-  Outputs outputs_of(std::string_view call, const Step& step, LentBuffer& buffer,
+  Outputs memory_for(std::string_view call, const Step& step, LentBuffer& buffer,
                      std::optional<Outputs> outputs);
 
   /// Sets the shapes of a step's activations, once all cores have enqueued: those of a replica's

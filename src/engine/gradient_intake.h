@@ -7,7 +7,7 @@
 #include "engine/gradient_tiles.h"
 #include "engine/host_team.h"
 #include "engine/schedule/step.h"
-#include "engine/setup.h"
+#include "engine/setup/setup.h"
 
 namespace embertable::engine {
 

@@ -9,8 +9,8 @@
 #include "embertable/embedding.h"
 #include "embertable/exchange.h"
 #include "embertable/executor.h"
-#include "engine/assembly.h"
 #include "engine/schedule/step.h"
+#include "engine/setup/assembly.h"
 #include "engine/tables.h"
 #include "kernels/level.h"
 #include "step/backward.h"
@@ -47,6 +47,9 @@ class Host {
   /// forward.
   void forward(Step& step, std::span<const std::span<float>> values, Step* next,
                std::int64_t number);
+
+  /// Its tables, before any step.
+  std::span<const StepTable> tables() const noexcept { return tables_; }
 
   /// What this host asks of the others.
   RemoteRows& remote_rows() noexcept { return remote_rows_; }

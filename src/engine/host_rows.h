@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "embertable/batch.h"
-#include "engine/host_group.h"
+#include "engine/setup/host_group.h"
 #include "engine/tables.h"
 
 namespace embertable::engine {

@@ -10,7 +10,7 @@
 #include "checkpoint/writer.h"
 #include "embertable/errors.h"
 #include "embertable/version.h"
-#include "engine/save.h"
+#include "engine/setup/manifest_of.h"
 
 namespace embertable::engine {
 namespace {
@@ -128,9 +128,9 @@ std::vector<checkpoint::RowTarget> Restoration::targets(const Tables& tables) co
 }
 
 /// Gives variables that have more rows than were saved their first values; rows are read over them.
-void Restoration::initialize_grown(Tables& tables) const {
+void Restoration::initialize_grown(Tables& tables, Tables::Memory memory) const {
   if (matching_.grown.empty()) return;
-  tables.initialize(setup_.assembly.tables, setup_.options.seed, *setup_.executor,
+  tables.initialize(setup_.assembly.tables, setup_.options.seed, *setup_.executor, memory,
                     [&](std::int64_t table, std::int32_t slot) {
                       return std::none_of(matching_.read.begin(), matching_.read.end(),
                                           [&](const checkpoint::MatchedVariable& one) {
@@ -151,7 +151,7 @@ void Restoration::read_into(Tables& tables, Progress& progress,
   const Interruption none(nullptr);  // half of the rows would be of another step
   try {
     setup_.group->together("restore: reading", [&] {
-      initialize_grown(tables);
+      initialize_grown(tables, Tables::Memory::kValues);
       load->load(*setup_.executor);
     });
   } catch (const DataLoss& loss) {
@@ -171,13 +171,13 @@ std::shared_ptr<Tables> Restoration::read_anew() const {
   setup_.group->together("restore: reading", [&] {
     tables = std::make_shared<Tables>(setup_.assembly.tables, setup_.all_hosts, setup_.sharding(),
                                       setup_.first_host, setup_.hosts, setup_.options.seed);
-    initialize_grown(*tables);
+    initialize_grown(*tables, Tables::Memory::kZeros);
     checkpoint::RowLoad(*reader_, targets(*tables)).load(*setup_.executor);
     std::set<std::pair<std::int64_t, std::int32_t>> read;
     for (const checkpoint::MatchedVariable& variable : matching_.read)
       read.emplace(variable.table, variable.slot);
     tables->initialize(setup_.assembly.tables, setup_.options.seed, *setup_.executor,
-                       [&](std::int64_t table, std::int32_t slot) {
+                       Tables::Memory::kZeros, [&](std::int64_t table, std::int32_t slot) {
                          return read.count({table, slot}) > 0;
                        });
   });

@@ -9,7 +9,7 @@
 #include "checkpoint/reader.h"
 #include "checkpoint/row_load.h"
 #include "engine/schedule/progress.h"
-#include "engine/setup.h"
+#include "engine/setup/setup.h"
 #include "engine/tables.h"
 
 namespace embertable::engine {
@@ -47,7 +47,7 @@ class Restoration {
   RestoreReport read_report() const;
   void warn_of_other_numerics() const;
   std::vector<checkpoint::RowTarget> targets(const Tables& tables) const;
-  void initialize_grown(Tables& tables) const;
+  void initialize_grown(Tables& tables, Tables::Memory memory) const;
 
   const Setup& setup_;
   std::optional<checkpoint::Reader> reader_;

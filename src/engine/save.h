@@ -5,17 +5,13 @@
 #include <map>
 #include <string>
 
-#include "checkpoint/manifest.h"
 #include "checkpoint/run_directory.h"
 #include "embertable/checkpoint.h"
 #include "embertable/id_map.h"
-#include "engine/setup.h"
+#include "engine/setup/setup.h"
 #include "engine/tables.h"
 
 namespace embertable::engine {
-
-/// Returns the manifest of a checkpoint of this engine after `step` updates, without its files.
-checkpoint::Manifest manifest_of(const Setup& setup, std::int64_t step);
 
 /// The run that a save goes to. `opened` is null on other hosts than the first.
 struct RunToSave {

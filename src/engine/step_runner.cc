@@ -140,7 +140,8 @@ void StepRunner::flush() {
   schedule_.give_back(std::exchange(pending_, nullptr));
 }
 
-void StepRunner::drop_pending() {
+void StepRunner::forget_last_step() {
+  summed_step_ = 0;
   if (pending_) schedule_.give_back(std::exchange(pending_, nullptr));
 }
 
@@ -167,7 +168,7 @@ std::int64_t StepRunner::drop_queued(std::optional<std::int64_t> steps) {
 
 void StepRunner::recover(std::unique_ptr<HostTeam> hosts) {
   schedule_.drop_dequeued();
-  drop_pending();
+  forget_last_step();
   // Other hosts look up the batches that are queued. No other process reads the questions any more:
   // its failure has ended the round. A plain engine, and one that is not built, have no hosts.
   for (std::int32_t h = 0; hosts_ && h < hosts_->size(); ++h)
@@ -242,7 +243,8 @@ GradientSumsOfTable StepRunner::gradient_sums(const Tables& tables, std::string_
   }
   const Placement& placement = tables.tables()[index].placement;
   std::vector<std::pair<std::int64_t, const float*>> sums;
-  for (std::int32_t h = 0; h < (placement.replicated() ? 1 : setup_.hosts); ++h) {
+  for (std::int32_t h = 0; summed_step_ > 0 && h < (placement.replicated() ? 1 : setup_.hosts);
+       ++h) {
     const GradientSums& part = hosts_->host(h).updated().sums(index);
     for (std::int64_t i = 0; i < part.size(); ++i)
       sums.emplace_back(placement.global_row(setup_.first_host + h, part.row(i)), part.sum(i));

@@ -13,7 +13,7 @@
 #include "engine/schedule/progress.h"
 #include "engine/schedule/reentrancy_guard.h"
 #include "engine/schedule/schedule.h"
-#include "engine/setup.h"
+#include "engine/setup/setup.h"
 #include "engine/table_store.h"
 
 namespace embertable::engine {
@@ -55,9 +55,11 @@ class StepRunner {
   /// Does the same for a step outside the queues: updates now, after the pending update.
   void apply(Step& step, GradientsOfReplica gradients);
 
-  /// Runs the pending update, if there is one, or drops it.
+  /// Runs the pending update, if there is one.
   void flush();
-  void drop_pending();
+
+  /// Drops it, and the sums of the last one: all rows become those of another step.
+  void forget_last_step();
 
   /// Drops the newest `steps` queued steps, or all, and returns how many. Requires: the step lock
   /// is held.

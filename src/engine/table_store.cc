@@ -73,7 +73,7 @@ std::shared_ptr<Tables> TableStore::prepare() const {
   const std::vector<ResolvedTable>& configured = setup_.assembly.tables;
   auto tables = std::make_shared<Tables>(configured, setup_.all_hosts, setup_.sharding(),
                                          setup_.first_host, setup_.hosts, setup_.options.seed);
-  tables->initialize(configured, setup_.options.seed, *setup_.executor);
+  tables->initialize(configured, setup_.options.seed, *setup_.executor, Tables::Memory::kZeros);
   return tables;
 }
 

@@ -8,7 +8,7 @@
 #include "checkpoint/reader.h"
 #include "engine/schedule/progress.h"
 #include "engine/schedule/reentrancy_guard.h"
-#include "engine/setup.h"
+#include "engine/setup/setup.h"
 #include "engine/tables.h"
 
 namespace embertable::engine {

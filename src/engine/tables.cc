@@ -44,7 +44,7 @@ void initialize(StoredTable& table, std::int32_t slot, const Initializer& initia
   const std::uint64_t stream = stream_of(seed, variable_name(table, slot));
   for (Shard& shard : table.shards) {
     // A function need not give the same twice, and copies of a table must be equal.
-    if (table.placement.replicated() && &shard != &table.shards.front() && !initializer.is_zero())
+    if (table.placement.replicated() && &shard != &table.shards.front())
       shard.copy(slot, table.shards.front(), executor);
     else
       shard.initialize(slot, initializer, stream, executor);
@@ -90,13 +90,14 @@ Tables::Tables(const std::vector<ResolvedTable>& tables, std::int32_t hosts, Sha
 }
 
 void Tables::initialize(const std::vector<ResolvedTable>& tables, std::uint64_t seed,
-                        Executor& executor, IsSet is_set) {
+                        Executor& executor, Memory memory, IsSet is_set) {
   for (std::int64_t t = 0; t < std::ssize(tables); ++t) {
     const auto slots = static_cast<std::int32_t>((*tables_)[t].slots.size());
     for (std::int32_t slot = -1; slot < slots; ++slot) {
       if (is_set(t, slot)) continue;
       const Initializer& initializer =
           slot < 0 ? *tables[t].config.initializer : tables[t].slot_initializers[slot];
+      if (memory == Memory::kZeros && initializer.is_zero()) continue;
       engine::initialize((*tables_)[t], slot, initializer, seed, executor);
     }
   }

@@ -11,9 +11,9 @@
 
 #include "embertable/batch.h"
 #include "embertable/embedding.h"
-#include "engine/assembly.h"
 #include "engine/schedule/progress.h"
 #include "engine/schedule/reentrancy_guard.h"
+#include "engine/setup/assembly.h"
 #include "rows/placement.h"
 #include "rows/shard.h"
 
@@ -71,6 +71,9 @@ class StepLock {
 /// Every table of an engine, as the strategy (or a plain engine) owns them.
 class Tables {
  public:
+  /// What the memory of variables holds before their first values: zeros, as it is new, or values.
+  enum class Memory : std::uint8_t { kZeros, kValues };
+
   /// Maps memory for the shards of the hosts from `first_host` on, of `hosts` in all; every value
   /// is zero. `seed` keys the rounding of bfloat16 rows. Throws IoError if the memory cannot be
   /// had.
@@ -82,7 +85,7 @@ class Tables {
   using IsSet = FunctionRef<bool(std::int64_t table, std::int32_t slot)>;
   void initialize(
       const std::vector<ResolvedTable>& tables, std::uint64_t seed, Executor& executor,
-      IsSet is_set = [](std::int64_t, std::int32_t) { return false; });
+      Memory memory, IsSet is_set = [](std::int64_t, std::int32_t) { return false; });
 
   const std::vector<StoredTable>& tables() const noexcept { return *tables_; }
   StoredTable& table(std::int64_t index) { return (*tables_)[index]; }

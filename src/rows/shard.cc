@@ -111,7 +111,6 @@ void Shard::write(std::int32_t slot, std::int64_t row, const float* values) cons
 
 void Shard::initialize(std::int32_t slot, const Initializer& initializer, std::uint64_t stream,
                        Executor& executor) {
-  if (initializer.is_zero()) return;
   in_blocks(slot, executor, [&](std::int64_t first, std::int64_t last, std::vector<float>& buffer) {
     fill_rows(slot, initializer, stream, first, last, buffer);
   });

@@ -68,7 +68,7 @@ class Shard {
                     : block_.slot_stride[slot] * static_cast<std::int64_t>(sizeof(float));
   }
 
-  /// Writes first values, in parallel. Leaves memory untouched if all are +0.
+  /// Writes first values, in parallel. Memory that is new has +0 everywhere, and need not be told.
   void initialize(std::int32_t slot, const Initializer& initializer, std::uint64_t stream,
                   Executor& executor);
 

@@ -67,9 +67,8 @@ TEST(Shard, RandomValuesDoNotDependOnShardingOrThreads) {
   EXPECT_EQ(rows_by_id(4, Sharding::kMod, 2), expected);
 }
 
-TEST(Shard, ZerosTouchNothing) {
+TEST(Shard, IsZerosThatTakeNoMemoryBeforeItsFirstValues) {
   Shard shard(Placement(1 << 20, 1, Sharding::kDiv), 0, 64, {});
-  shard.initialize(-1, Initializer::zeros(), 0, *make_inline_executor());
   EXPECT_LT(shard.records().use().resident_bytes, 4 << 20);
   std::vector<float> last(64, 1);
   shard.read(-1, (1 << 20) - 1, 1, 1, last.data());

@@ -10,7 +10,7 @@
 #include "embertable/direct_embedding.h"
 #include "engine/schedule/progress.h"
 #include "engine/schedule/reentrancy_guard.h"
-#include "engine/setup.h"
+#include "engine/setup/setup.h"
 #include "engine/table_store.h"
 #include "serving/direct_steps.h"
 

@@ -6,7 +6,7 @@
 
 #include "base/memory.h"
 #include "embertable/direct_embedding.h"
-#include "engine/setup.h"
+#include "engine/setup/setup.h"
 #include "engine/tables.h"
 #include "serving/row_updates.h"
 

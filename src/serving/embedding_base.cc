@@ -2,7 +2,7 @@
 
 #include "embertable/errors.h"
 #include "embertable/serving.h"
-#include "engine/assembly.h"
+#include "engine/setup/assembly.h"
 
 namespace embertable {
 

@@ -117,11 +117,9 @@ void RowUpdates::prepare() {
 void RowUpdates::choose_buckets() {
   std::vector<ExpectedUpdate> expected;
   for (const TableRun& table : step_.tables) {
-    ExpectedUpdate update = {.rows = table.rows.rows,
-                             .dim = table.rows.dim,
-                             .row_bytes = updated_bytes(table.rows),
-                             .entries = table.entries(),
-                             .one_source = table.features.size() == 1};
+    ExpectedUpdate update = expected_update(table);
+    update.entries = table.entries();
+    update.one_source = table.features.size() == 1;
     for (const FeatureRun& feature : table.features)
       update.outputs = std::max(update.outputs, feature.plan->outputs);
     expected.push_back(update);

@@ -69,8 +69,9 @@ std::unique_ptr<Served> Served::open_all(checkpoint::FileSystem& files, Reader r
 
 Served::TableHandle Served::initialized(const ListedTable& table) const {
   Shard shard = shard_of(table.config.vocabulary_size, table.config.dim, table.config.row_type);
-  shard.initialize(-1, *table.config.initializer, stream_of(options_.seed, table.name()),
-                   *executor_);
+  if (!table.config.initializer->is_zero())
+    shard.initialize(-1, *table.config.initializer, stream_of(options_.seed, table.name()),
+                     *executor_);
   return std::make_shared<const ServedTable>(std::move(shard));
 }
 
@@ -138,7 +139,7 @@ RestoreReport Served::open(Reader reader, const RestoreOptions& options) {
                        .mismatched = std::move(matching.mismatched),
                        .skipped = reader.skipped()};
   reader.close_tables();  // rows are read or mapped; what is left is read when it is asked for
-  if (options.tables.empty() || !reader_) reader_.emplace(std::move(reader));
+  if (options.tables.empty()) reader_.emplace(std::move(reader));
   return report;
 }
 

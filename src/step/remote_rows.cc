@@ -75,10 +75,9 @@ void RemoteRows::drop_questions() noexcept {
 
 void RemoteRows::leave_questions() noexcept {
   if (ahead_ == nullptr) return;  // nothing was asked, or it was left before
-  HostStep& dropped = *ahead_;
-  drop_questions();
   left_ = exchange_.is_open(Channel::kAhead);
-  if (left_) kept_->memory = std::move(dropped.memory);
+  if (left_) kept_->memory = std::move(ahead_->memory);
+  ahead_ = nullptr;
 }
 
 }  // namespace embertable

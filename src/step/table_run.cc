@@ -161,6 +161,17 @@ void StepTable::step_by(const Optimizer& optimizer, SimdLevel level) {
   update_groups = rule.update_groups(level, optimizer, rows.dim, rows.type);
 }
 
+ExpectedUpdate expected_update(const StepTable& table) {
+  const std::int64_t bytes = updated_bytes(table.rows);
+  return {.rows = table.placement ? table.placement->rows() : table.rows.rows,
+          .dim = table.rows.dim,
+          .row_bytes = bytes,
+          .host_bytes = table.rows.rows * bytes,
+          .rounds = table.rows.is_half(),
+          .rows_alone = table.accumulates && !table.steps_every_row,
+          .fused = table.update_groups != nullptr};
+}
+
 void check_update_size(const TableRun& table, std::int32_t replicas_per_host,
                        std::int64_t most_grouped) {
   UpdateSize size = {.entries = table.entries()};

@@ -13,6 +13,7 @@
 #include "kernels/update.h"
 #include "rows/placement.h"
 #include "rows/plan.h"
+#include "step/bucket_policy.h"
 #include "step/scratch_pool.h"
 #include "step/table_update.h"
 #include "step/workers.h"
@@ -83,6 +84,10 @@ inline std::int64_t TableRun::entries() const {
   for (const FeatureRun& feature : features) entries += feature.plan->row.size;
   return entries;
 }
+
+/// Returns what a table's rows and rule say of its updates; entries, outputs, shares and whether
+/// they come from one source are left as they are by default.
+ExpectedUpdate expected_update(const StepTable& table);
 
 /// Throws ValueError if the update of a table might have more entries or output rows than 32 bits
 /// number, or more entries of one bucket than can be grouped. What other hosts send counts too:

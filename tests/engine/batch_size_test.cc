@@ -90,6 +90,19 @@ TEST(EngineCases, Case027_AllReplicasHaveOneBatchSize) {
   EXPECT_EQ(engine.dequeue()(0, 1).shape, (Shape{3, 4}));
 }
 
+TEST(BatchSizeRevision, ErrorsOfAReplicasOwnCallNameThatReplica) {
+  Embedding engine = engine_by_batch_size(2);
+  const Samples4 two(2), three(3);
+  const Batch differs =
+      batch_of(two.watched.sparse(), three.favorited.sparse(), two.friends.sparse());
+  EXPECT_THAT(refusal<ValueError>([&] { engine.replica(1).enqueue(differs); }),
+              AllOf(HasSubstr("got 2 of feature '0' of replica 1"),
+                    HasSubstr("3 of feature '1' of replica 1")));
+  const Batch mixed = batch_of(two.watched.sparse(), two.favorited.ragged(), two.friends.sparse());
+  EXPECT_THAT(refusal<ValueError>([&] { engine.replica(1).enqueue(mixed); }),
+              AllOf(HasSubstr("'0' of replica 1"), HasSubstr("'1' of replica 1")));
+}
+
 TEST(EngineCases, Case027_RankZeroIsNamed) {
   Embedding engine = engine_by_batch_size();
   const Samples4 two(2);

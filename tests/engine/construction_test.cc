@@ -319,6 +319,43 @@ TEST(EngineCases, Case019_DimsAreMergedOnlyOnRequest) {
   EXPECT_EQ(merging.output_shapes()[0], (Shape{2, 4}));
 }
 
+TEST(EngineConstruction, TheLargestFirstBatchCompletesAShapeWhereverItComes) {
+  const auto of = Nested<FeatureConfig>(feature(named("a"), 0, {-1, 3}));
+  EmbeddingOptions options;
+  options.merge_partial_shapes = true;
+  options.variable_batch = true;
+  const Ids twelve(12, 1), fifteen(15, 1);
+  const DenseIds four{twelve, {4, 3, 1}}, five{fifteen, {5, 3, 1}};
+  for (const bool first_is_larger : {false, true}) {
+    Embedding engine = engine_with(accelerator(2), of, sgd(0.1), options);
+    std::vector<Batch> batches = {batch_of(four), batch_of(five)};
+    if (first_is_larger) std::swap(batches[0], batches[1]);
+    engine.enqueue(batches);
+    EXPECT_EQ(engine.output_shapes()[0], (Shape{5, 3}));
+  }
+  options.variable_batch = false;
+  Embedding strict = engine_with(accelerator(2), of, sgd(0.1), options);
+  EXPECT_THAT(refusal<ValueError>([&] {
+                strict.enqueue(std::vector<Batch>{batch_of(four), batch_of(five)});
+              }),
+              HasSubstr("replica 1 asks for output shape (5, 3), replica 0 for (4, 3)"));
+  EXPECT_FALSE(strict.built());
+}
+
+TEST(EngineConstruction, InputShapesHaveTheStructureOfTheFeatures) {
+  const auto of =
+      Nested<FeatureConfig>::map({{"item", feature(named("a"))}, {"user", feature(named("b"))}});
+  const auto shapes = [](const char* second) {
+    return Nested<Shape>::map({{"item", Shape{4, 1}}, {second, Shape{4, 1}}});
+  };
+  Embedding engine = engine_with(accelerator(), of);
+  EXPECT_THAT(refusal<std::exception>([&] { engine.build(shapes("zip")); }),
+              HasSubstr("per_replica_input_shapes"));
+  EXPECT_FALSE(engine.built());
+  engine.build(shapes("user"));
+  EXPECT_TRUE(engine.built());
+}
+
 TEST(EngineCases, Case020_ShapesFromABatchSize) {
   const auto of = Nested<FeatureConfig>::list(
       {feature(named("a")), feature(named("b"), 3), feature(named("c"), 0, {2, 32})});

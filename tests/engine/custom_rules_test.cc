@@ -221,6 +221,19 @@ TEST(NoneRule, GivesIdsAndTheirSummedGradients) {
   }
 }
 
+TEST(NoneRule, HasNoSumsOnceAnotherStepIsRestored) {
+  const TemporaryDirectory directory;
+  Embedding engine = engine_with(accelerator(2, 2), features(), Optimizer("none", 0));
+  const auto data = owned(2);
+  train(engine, ragged_batches(data), filled(1));
+  engine.save(directory.path());
+  train(engine, ragged_batches(data), filled(1));
+  EXPECT_EQ(engine.gradient_sums("video").step, 2);
+  engine.restore(directory.path());
+  EXPECT_EQ(engine.gradient_sums("video").step, 0);
+  EXPECT_EQ(engine.gradient_sums("video").ids, Ids());
+}
+
 TEST(NoneRule, GivesTheBitsThatOtherRulesStepWith) {
   // With a rate of 1 a row of zeros becomes the negated sum.
   Ids ids;

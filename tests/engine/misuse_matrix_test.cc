@@ -222,7 +222,7 @@ std::vector<Call> calls(const TemporaryDirectory& directory, const std::filesyst
        [](E& e) {
          e.enqueue(std::vector<Batch>{good(), good()});
        }},
-      {"enqueue no mode", "SDDDDDDDDSD", kKeeps,
+      {"enqueue no mode", "SVVVVVVVVSV", kKeeps,
        [](E& e) { e.enqueue(good(), {.mode_override = "foo"}); }},
       {"enqueue no device", "SVVVVVVVVSV", kKeeps,
        [](E& e) { e.enqueue(good(), {.device = "CPU:0"}); }},

@@ -143,9 +143,9 @@ TEST(EngineCases, Case089_ModesByName) {
   const OwnedBatch data(0);
   const Batch batch = data.ragged();
   for (const char* unknown : {"backward_pass_only", "foo", "TRAIN", " train"}) {
-    EXPECT_THAT(refusal<DataError>([&] { engine.enqueue(batch, {.mode_override = unknown}); }),
+    EXPECT_THAT(refusal<ValueError>([&] { engine.enqueue(batch, {.mode_override = unknown}); }),
                 HasSubstr("'" + std::string(unknown) + "'"));
-    EXPECT_THROW(engine.replica(0).enqueue(batch, {.mode_override = unknown}), DataError);
+    EXPECT_THROW(engine.replica(0).enqueue(batch, {.mode_override = unknown}), ValueError);
   }
   EXPECT_FALSE(engine.built());
   std::int64_t steps = 0;

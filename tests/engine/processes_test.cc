@@ -593,6 +593,21 @@ TEST(ProcessErrors, ARowThatIsNotThereIsNamedOnAll) {
   });
 }
 
+TEST(ProcessErrors, AStepNumberIsAssignedOnAllOrOnNone) {
+  run_processes({}, 3, [&](std::int32_t host, Process& process) {
+    process.step(0);
+    EXPECT_THAT(refusal<std::exception>([&] { process.engine().assign_step(host == 1 ? -1 : 7); }),
+                HasSubstr("step must be 0 to 2^62, got -1"));
+    EXPECT_EQ(process.engine().step(), 1);
+    EXPECT_THROW(process.engine().assign_step(host == 2 ? 8 : 7), StateError);
+    EXPECT_EQ(process.engine().step(), 1);
+    process.engine().assign_step(7);
+    EXPECT_EQ(process.engine().step(), 7);
+    process.step(1);
+    EXPECT_EQ(process.engine().step(), 8);
+  });
+}
+
 TEST(ProcessErrors, ASaveThatCannotBeginIsOneOnAll) {
   const TemporaryDirectory directory;
   const CheckpointRun held(directory.path());

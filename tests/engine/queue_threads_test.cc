@@ -637,6 +637,17 @@ TEST(EngineQueues, QueuedBatchesAreDroppedTheNewestFirst) {
   }
 }
 
+TEST(EngineQueues, BatchesAreDroppedOnceTheStrategyHasDroppedTheTables) {
+  const Ids ids = {0};
+  const StrategyPtr strategy = make_strategy({.hosts = 2, .replicas_per_host = 1});
+  Embedding engine(one_zero_table(2, 1), sgd(1), strategy);
+  for (int step = 0; step < 2; ++step)
+    engine.enqueue(std::vector<Batch>(2, batch_of(DenseIds{ids, {}})));
+  engine.dequeue();  // the hosts ask each other for the rows of the step after it
+  strategy->initialize();
+  EXPECT_EQ(engine.drop_queued_batches(), 1);
+}
+
 TEST(EngineQueues, BatchesAreDroppedWhileAnotherThreadEnqueues) {
   for (const std::int32_t hosts : {1, 2}) {
     SCOPED_TRACE(std::to_string(hosts) + " hosts");

@@ -350,6 +350,34 @@ TEST(Restore, GrowsTablesWithTheRowsOfANewTable) {
   }
 }
 
+TEST(Restore, FirstValuesOfZeroAreWrittenOverRowsThatWereTrained) {
+  const TemporaryDirectory directory;
+  const auto of = [](std::int64_t rows, bool replicated) {
+    return Nested<FeatureConfig>(
+        FeatureConfig{.table = make_table({.vocabulary_size = rows,
+                                           .dim = 3,
+                                           .initializer = Initializer::zeros(),
+                                           .optimizer = Optimizer("adam", 0.1),
+                                           .name = "user",
+                                           .replicated = replicated})});
+  };
+  Embedding saved = engine_with(accelerator(), of(7, false));
+  saved.build(2);
+  saved.save(directory.path());
+  for (const bool replicated : {false, true}) {
+    Embedding grown = engine_with(accelerator(2, 2), of(18, replicated));
+    grown.build(2);
+    for (const char* variable : {"user", "user/momenta", "user/velocities"})
+      grown.assign_rows(variable, Ids{3, 17}, F(6, 7));
+    grown.restore(directory.path(), {.grow = {"user"}});
+    for (const char* variable : {"user", "user/momenta", "user/velocities"}) {
+      F rows(6, 1);
+      grown.read_rows(variable, Ids{3, 17}, rows);
+      EXPECT_EQ(rows, F(6, 0)) << variable;
+    }
+  }
+}
+
 TEST(Restore, AnInitializerThatThrowsAnythingAmidRowsLeavesTheEngineFailed) {
   const TemporaryDirectory directory;
   Embedding saved = built(users(7));

@@ -212,6 +212,11 @@ TEST(ServingCheckpoint, GivesWhatTheWriterKept) {
   EXPECT_EQ(report.caller, state);
   EXPECT_EQ(report.id_maps.at("users"), map);
   EXPECT_EQ(report.directory, find_checkpoint(run.path()));
+  EXPECT_EQ(fresh.caller_state(), state);
+  ServingEmbedding chosen(three_tables());
+  chosen.restore(run.path(), {.tables = {"lines"}});  // the others may be of another step
+  EXPECT_EQ(chosen.caller_state(), CallerState());
+  EXPECT_TRUE(chosen.id_maps().empty());
 }
 
 /// Two of three tables, one of another size, and one that no checkpoint has.

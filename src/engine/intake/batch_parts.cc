@@ -1,4 +1,4 @@
-#include "engine/batch_parts.h"
+#include "engine/intake/batch_parts.h"
 
 #include "base/read_once.h"
 #include "embertable/errors.h"

@@ -1,4 +1,4 @@
-#include "engine/assembly.h"
+#include "engine/setup/assembly.h"
 
 #include <fmt/format.h>
 

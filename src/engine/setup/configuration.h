@@ -7,7 +7,7 @@
 #include "embertable/shape.h"
 #include "embertable/strategy.h"
 #include "embertable/tensorflow/tpu_embedding_configuration.h"
-#include "engine/assembly.h"
+#include "engine/setup/assembly.h"
 
 namespace embertable::engine {
 

@@ -1,4 +1,4 @@
-#include "engine/batch_intake.h"
+#include "engine/intake/batch_intake.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -21,17 +21,15 @@ class BatchIntakeTest : public testing::Test {
  protected:
   explicit BatchIntakeTest(StrategyPtr strategy = strategy_of(2))
       : setup_(features(), Optimizer("sgd", 0.1), std::move(strategy), EmbeddingOptions{}, nullptr),
-        store_(setup_),
         intake_(setup_) {}
 
   /// The shapes that the batches build with, or the message of the error.
   std::string first(std::span<const Batch> batches) {
+    Feed feed = make_feed(setup_, batches, {});
     std::string built;
-    Feed feed = intake_.feed(batches, options_);
     try {
-      intake_.check(feed, "enqueue", store_, [&](std::span<const Shape> shapes) {
-        for (const Shape& shape : shapes) built += shape.to_string();
-      });
+      intake_.check(feed, "enqueue", false);
+      for (const Shape& shape : intake_.first_shapes(feed, "enqueue")) built += shape.to_string();
     } catch (const ValueError& error) {
       return error.what();
     }
@@ -39,9 +37,7 @@ class BatchIntakeTest : public testing::Test {
   }
 
   const engine::Setup setup_;
-  TableStore store_;
   BatchIntake intake_;
-  const EnqueueOptions options_;
   const OwnedBatch owned_{0};
 };
 
@@ -69,7 +65,7 @@ TEST_F(BatchIntakeTest, ABadIdBuildsNothing) {
   EXPECT_THAT(first(std::vector{
                   batch_of(bad.ragged(), owned_.favorited.ragged(), owned_.friends.ragged())}),
               HasSubstr("8"));
-  EXPECT_EQ(intake_.shapes()[0].to_string(), Shape().to_string());
+  EXPECT_EQ(intake_.shapes().by_feature()[0].to_string(), Shape().to_string());
 }
 
 class CutBatchIntakeTest : public BatchIntakeTest {
@@ -85,19 +81,18 @@ TEST_F(CutBatchIntakeTest, CoresShareTheBatchOfTheirReplica) {
 TEST(Feed, OptionsSayWhatIsFed) {
   const engine::Setup setup(features(), Optimizer("sgd", 0.1), strategy_of(2, 2),
                             EmbeddingOptions{}, nullptr);
-  const BatchIntake intake(setup);
   const OwnedBatch owned(0);
   const std::vector<Batch> batches = {owned.sparse()};
   const EnqueueOptions named = {.name = "monday"};
-  const Feed all = intake.feed(batches, named);
+  const Feed all = make_feed(setup, batches, named);
   EXPECT_EQ(all.cores.last, 4);
   EXPECT_TRUE(all.cut && all.training);
   EXPECT_EQ(all.name, "monday");
-  const Feed device = intake.feed(batches, {.mode_override = "inference", .device = "TPU:2"});
+  const Feed device = make_feed(setup, batches, {.mode_override = "inference", .device = "TPU:2"});
   EXPECT_EQ(device.cores.first, 2);
   EXPECT_EQ(device.cores.last, 3);
   EXPECT_FALSE(device.cut || device.training);
-  const Feed replica = intake.feed(batches, {}, 1);
+  const Feed replica = make_feed(setup, batches, {}, 1);
   EXPECT_EQ(replica.cores.first, 2);
   EXPECT_EQ(replica.cores.last, 4);
   EXPECT_EQ(&replica.batch_of(3), &batches.front());

@@ -1,4 +1,4 @@
-#include "engine/host_group.h"
+#include "engine/setup/host_group.h"
 
 #include "embertable/errors.h"
 #include "exchange/all_gather.h"

@@ -8,7 +8,7 @@
 
 #include "embertable/config.h"
 #include "embertable/shape.h"
-#include "engine/setup.h"
+#include "engine/setup/setup.h"
 
 namespace embertable::engine {
 

@@ -1,4 +1,4 @@
-#include "engine/batch_size.h"
+#include "engine/intake/batch_size.h"
 
 #include <string>
 
@@ -20,22 +20,25 @@ std::int64_t leading_dim(const Shape& shape) {
   return shape.has_rank() ? shape[0] : Shape::kUnknown;
 }
 
-/// A feature of one batch, or none.
+/// A feature of one replica's batch, or none.
 struct Place {
-  std::int64_t replica = 0;
+  const Batch* batch = nullptr;
   std::int64_t feature = -1;
+  std::int64_t replica = 0;
 };
 
-std::string to_string(std::span<const Batch> batches, const Place& at) {
-  return "feature '" + batches[at.replica].features.path(at.feature) + "' of replica " +
+std::string to_string(const Place& at) {
+  return "feature '" + at.batch->features.path(at.feature) + "' of replica " +
          std::to_string(at.replica);
 }
 
 template <class Visit>
-void for_each_feature(std::span<const Batch> batches, Visit visit) {
-  for (std::int64_t replica = 0; replica < std::ssize(batches); ++replica) {
-    const Nested<FeatureIds>& features = batches[replica].features;
-    for (std::int64_t i = 0; i < features.size(); ++i) visit(Place{replica, i}, features[i]);
+void for_each_feature(std::span<const Batch> batches, std::int32_t first_replica, Visit visit) {
+  std::int64_t replica = first_replica;
+  for (const Batch& batch : batches) {
+    for (std::int64_t i = 0; i < batch.features.size(); ++i)
+      visit(Place{&batch, i, replica}, batch.features[i]);
+    ++replica;
   }
 }
 
@@ -58,16 +61,17 @@ void set_leading_dim(FeatureIds& ids, std::int64_t size) {
 }
 
 /// Throws ValueError if both sparse and ragged ids come in one call.
-void refuse_mixed_kinds(std::span<const Batch> batches, std::string_view call) {
+void refuse_mixed_kinds(std::span<const Batch> batches, std::int32_t first_replica,
+                        std::string_view call) {
   Place sparse, ragged;
-  for_each_feature(batches, [&](const Place& at, const FeatureIds& ids) {
-    if (sparse.feature < 0 && std::holds_alternative<SparseIds>(ids)) sparse = at;
-    if (ragged.feature < 0 && std::holds_alternative<RaggedIds>(ids)) ragged = at;
+  for_each_feature(batches, first_replica, [&](const Place& at, const FeatureIds& ids) {
+    if (!sparse.batch && std::holds_alternative<SparseIds>(ids)) sparse = at;
+    if (!ragged.batch && std::holds_alternative<RaggedIds>(ids)) ragged = at;
   });
-  if (sparse.feature < 0 || ragged.feature < 0) return;
-  throw ValueError(
-      std::string(call) + ": sparse and ragged ids must not come in one call, got sparse ones of " +
-      to_string(batches, sparse) + " and ragged ones of " + to_string(batches, ragged));
+  if (!sparse.batch || !ragged.batch) return;
+  throw ValueError(std::string(call) +
+                   ": sparse and ragged ids must not come in one call, got sparse ones of " +
+                   to_string(sparse) + " and ragged ones of " + to_string(ragged));
 }
 
 /// Returns the batches with unknown leading dims set to `size`: the given batches if no dim is
@@ -85,40 +89,21 @@ std::span<const Batch> with_leading_dim(std::span<const Batch> batches, std::int
 
 }  // namespace
 
-void check_batch_size_revision(const Nested<FeatureConfig>& features,
-                               const EmbeddingOptions& options, std::int32_t cores_per_replica) {
-  if (options.variable_batch) {
-    throw ValueError(
-        "embedding options: variable_batch must be off in the batch-size revision, got true");
-  }
-  if (cores_per_replica > 1) {
-    throw ValueError(
-        "embedding options: replicas must have one core in the batch-size revision, got " +
-        std::to_string(cores_per_replica));
-  }
-  for (std::int64_t i = 0; i < features.size(); ++i) {
-    if (features[i].output_shape.has_rank()) {
-      throw ValueError("feature '" + features.path(i) +
-                       "': output_shape must be unset in the batch-size revision, got " +
-                       features[i].output_shape.to_string());
-    }
-  }
-}
-
-std::int64_t common_batch_size(std::span<const Batch> batches, std::string_view call) {
+std::int64_t common_batch_size(std::span<const Batch> batches, std::int32_t first_replica,
+                               std::string_view call) {
   std::int64_t common = Shape::kUnknown;
   Place first;
-  for_each_feature(batches, [&](const Place& at, const FeatureIds& ids) {
+  for_each_feature(batches, first_replica, [&](const Place& at, const FeatureIds& ids) {
     const Shape shape = shape_of(ids);
     if (shape.rank() == 0) {
-      throw ValueError(to_string(batches, at) + ": ids must have rank 1 or more, got rank 0");
+      throw ValueError(to_string(at) + ": ids must have rank 1 or more, got rank 0");
     }
     const std::int64_t size = leading_dim(shape);
     if (size == Shape::kUnknown || size == common) return;
     if (common != Shape::kUnknown) {
       throw ValueError(std::string(call) + ": all features must have one batch size, got " +
-                       std::to_string(common) + " of " + to_string(batches, first) + " and " +
-                       std::to_string(size) + " of " + to_string(batches, at));
+                       std::to_string(common) + " of " + to_string(first) + " and " +
+                       std::to_string(size) + " of " + to_string(at));
     }
     common = size;
     first = at;
@@ -126,10 +111,11 @@ std::int64_t common_batch_size(std::span<const Batch> batches, std::string_view 
   return common;
 }
 
-std::span<const Batch> with_batch_size(std::span<const Batch> batches, std::string_view call,
-                                       bool detects, std::optional<std::int64_t> since_build,
+std::span<const Batch> with_batch_size(std::span<const Batch> batches, std::int32_t first_replica,
+                                       std::string_view call, bool detects,
+                                       std::optional<std::int64_t> since_build,
                                        std::vector<Batch>& sized) {
-  std::int64_t size = detects ? common_batch_size(batches, call) : Shape::kUnknown;
+  std::int64_t size = detects ? common_batch_size(batches, first_replica, call) : Shape::kUnknown;
   if (detects && !since_build && size == Shape::kUnknown) {
     throw StateError(std::string(call) +
                      ": the batch size cannot be determined, no feature having a known leading "
@@ -143,7 +129,7 @@ std::span<const Batch> with_batch_size(std::span<const Batch> batches, std::stri
     }
     size = *since_build;
   }
-  refuse_mixed_kinds(batches, call);
+  refuse_mixed_kinds(batches, first_replica, call);
   return size == Shape::kUnknown ? batches : with_leading_dim(batches, size, sized);
 }
 

@@ -1,4 +1,4 @@
-#include "engine/output_shapes.h"
+#include "engine/intake/output_shapes.h"
 
 #include <string>
 

@@ -8,9 +8,9 @@
 
 #include "base/fork_guard.h"
 #include "embertable/embedding.h"
-#include "engine/assembly.h"
-#include "engine/configuration.h"
-#include "engine/host_group.h"
+#include "engine/setup/assembly.h"
+#include "engine/setup/configuration.h"
+#include "engine/setup/host_group.h"
 #include "kernels/level.h"
 
 namespace embertable::engine {

@@ -1,4 +1,4 @@
-#include "engine/setup.h"
+#include "engine/setup/setup.h"
 
 #include <algorithm>
 #include <thread>
@@ -6,9 +6,8 @@
 
 #include "checkpoint/manifest.h"
 #include "embertable/errors.h"
-#include "engine/batch_size.h"
-#include "engine/save.h"
 #include "engine/schedule/reentrancy_guard.h"
+#include "engine/setup/manifest_of.h"
 
 namespace embertable::engine {
 namespace {
@@ -40,6 +39,27 @@ std::string common_configuration(const Setup& setup) {
     lines += "table '" + table.name() +
              "': replicated = " + (table.config.replicated ? "true\n" : "false\n");
   return lines;
+}
+
+/// Throws ValueError for options and features that the batch-size revision does not have.
+void check_batch_size_revision(const Nested<FeatureConfig>& features,
+                               const EmbeddingOptions& options, std::int32_t cores_per_replica) {
+  if (options.variable_batch) {
+    throw ValueError(
+        "embedding options: variable_batch must be off in the batch-size revision, got true");
+  }
+  if (cores_per_replica > 1) {
+    throw ValueError(
+        "embedding options: replicas must have one core in the batch-size revision, got " +
+        std::to_string(cores_per_replica));
+  }
+  for (std::int64_t i = 0; i < features.size(); ++i) {
+    if (features[i].output_shape.has_rank()) {
+      throw ValueError("feature '" + features.path(i) +
+                       "': output_shape must be unset in the batch-size revision, got " +
+                       features[i].output_shape.to_string());
+    }
+  }
 }
 
 }  // namespace

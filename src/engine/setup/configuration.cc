@@ -1,4 +1,4 @@
-#include "engine/configuration.h"
+#include "engine/setup/configuration.h"
 
 #include <algorithm>
 #include <limits>
