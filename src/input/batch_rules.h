@@ -27,8 +27,28 @@ std::string subject_of(const DataPlace& place);
 /// Returns the rule that an id outside of a table of `rows` rows breaks.
 std::string id_rule(std::int64_t rows, std::int64_t id);
 
-/// Throws DataError unless there are splits that go from 0 to the number of ids. `place` has the
-/// feature and the replica.
+// The rules of a batch. `place` has the feature and the replica.
+
+/// Returns the numbers of weights. Throws ValueError unless they are of the kind of the ids, of
+/// which dense ones have none. Requires: there are weights.
+FloatSpan weights_of_kind(const FeatureIds& ids, const FeatureWeights& weights,
+                          const DataPlace& place);
+
+/// Throws DataError unless there are as many weights as ids.
+void require_weights(std::int64_t ids, std::int64_t weights, const DataPlace& place);
+
+/// Throws DataError unless each of the ids has its indices.
+void require_indices(const SparseIds& ids, const DataPlace& place);
+
+/// Throws DataError unless there are splits that go from 0 to the number of ids.
 void require_ends(const IntegerSpan& row_splits, std::int64_t ids, DataPlace place);
+
+/// Throws DataError for splits[split], which is below the one before it. `sequence`: output rows of
+/// a sample, 0: one.
+[[noreturn]] void refuse_fall(const IntegerSpan& splits, std::int64_t split, std::int64_t sequence,
+                              DataPlace place);
+
+/// Throws DataError for splits that another thread has changed since they were checked.
+[[noreturn]] void refuse_changing_splits(const DataPlace& place);
 
 }  // namespace embertable::input

@@ -14,11 +14,6 @@ namespace {
 using input::EntryTile;
 using input::EntryWriter;
 
-std::string_view kind_of(const FeatureWeights& weights) {
-  constexpr std::string_view kNames[] = {"no", "sparse", "ragged", "dense"};
-  return kNames[weights.index()];
-}
-
 /// Moves a tile's entries down to the end of the entries before them.
 void move_entries(const input::EntryCopy& copy, EntryTile& tile, std::int64_t to) {
   const auto size = static_cast<std::size_t>(tile.kept);
@@ -49,20 +44,22 @@ void FeatureReader::start(const FeatureSpec& spec, const FeatureIds& ids,
   copy_.combiner = spec.combiner;
   if (const std::string rule = input::broken_rank_rule(ids); !rule.empty()) refuse_(rule);
   require_fewer_than_2_31("ids", copy_.ids.size());
+  if (!std::holds_alternative<std::monostate>(weights)) {
+    copy_.weighted = true;
+    copy_.weights = input::weights_of_kind(ids, weights, refuse_.place());
+    input::require_weights(copy_.ids.size(), copy_.weights.size(), refuse_.place());
+  }
   if (const auto* const sparse = std::get_if<SparseIds>(&ids)) {
     input::SparseReader& reader = kind_.emplace<input::SparseReader>();
-    take_weights(weights);
     shape_ = reader.start(*sparse, refuse_);
   } else if (const auto* const ragged = std::get_if<RaggedIds>(&ids)) {
     input::RaggedReader& reader = kind_.emplace<input::RaggedReader>();
-    take_weights(weights);
     shape_ = reader.start(*ragged, refuse_);
     if (reader.takes_single_ids()) {
       copy_.weighted = false;
       copy_.combiner = Combiner::kSum;
     }
   } else {
-    take_weights(weights);
     shape_ = start_dense(std::get<DenseIds>(ids));
     // One id of weight 1 per output row is a plain copy, whatever the combiner.
     copy_.combiner = Combiner::kSum;
@@ -88,28 +85,6 @@ void FeatureReader::start(const FeatureSpec& spec, const FeatureIds& ids,
   tile_ = arena.take<EntryTile>(plan.tiles());
   for (std::int64_t t = 0; t < tiles(); ++t) {
     tile_[t] = EntryTile{.first = t * kTileRows, .last = std::min(outputs, (t + 1) * kTileRows)};
-  }
-}
-
-void FeatureReader::take_weights(const FeatureWeights& weights) {
-  if (std::holds_alternative<std::monostate>(weights)) return;
-  const auto* const sparse = std::get_if<SparseWeights>(&weights);
-  const auto* const ragged = std::get_if<RaggedWeights>(&weights);
-  const bool of_sparse = std::holds_alternative<input::SparseReader>(kind_);
-  if (std::holds_alternative<DenseReader>(kind_)) {
-    refuse_("dense ids have no weights, got " + std::string(kind_of(weights)) + " weights");
-  }
-  if (of_sparse ? sparse == nullptr : ragged == nullptr) {
-    const std::string kind = of_sparse ? "sparse" : "ragged";
-    refuse_("weights of " + kind + " ids must be " + kind + ", got " +
-            std::string(kind_of(weights)) + " weights");
-  }
-  copy_.weighted = true;
-  copy_.weights = sparse != nullptr ? sparse->values : ragged->values;
-  if (copy_.weights.size() != copy_.ids.size()) {
-    refuse_.at(-1, -1,
-               "weights must be as many as the ids, " + std::to_string(copy_.ids.size()) +
-                   ", got " + std::to_string(copy_.weights.size()));
   }
 }
 
@@ -187,7 +162,7 @@ void FeatureReader::finish() {
   } else if (const auto* const ragged = std::get_if<input::RaggedReader>(&kind_)) {
     for (const EntryTile& tile : tile_)
       if (tile.bad_split >= 0) ragged->refuse_fall(tile.bad_split, refuse_);
-    if (!tiles_adjoin()) refuse_.at(-1, -1, "row_splits must not change during the call");
+    if (!tiles_adjoin()) input::refuse_changing_splits(refuse_.place());
   }
   for (const EntryTile& tile : tile_)
     if (tile.bad_entry >= 0) refuse_id(tile.bad_entry);

@@ -60,7 +60,6 @@ class FeatureReader {
   /// One id of weight 1 for each output row: nothing but the ids.
   struct DenseReader {};
 
-  void take_weights(const FeatureWeights& weights);
   Shape start_dense(const DenseIds& ids) const;
   void require_fewer_than_2_31(std::string_view what, std::int64_t number) const;
   bool tiles_adjoin() const;

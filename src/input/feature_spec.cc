@@ -17,7 +17,7 @@ std::optional<Shape> FeatureSpec::shape_of(std::int64_t outputs) const {
 namespace input {
 
 void Refusal::operator()(const std::string& rule) const {
-  throw ValueError(subject_of({spec->path, replica}) + ": " + rule);
+  throw ValueError(subject_of(place()) + ": " + rule);
 }
 
 void Refusal::at(std::int64_t sample, std::int64_t position, const std::string& rule) const {

@@ -6,6 +6,7 @@
 
 #include "embertable/config.h"
 #include "embertable/shape.h"
+#include "input/batch_rules.h"
 
 namespace embertable {
 
@@ -38,6 +39,8 @@ namespace input {
 struct Refusal {
   const FeatureSpec* spec = nullptr;
   std::int32_t replica = 0;
+
+  DataPlace place() const { return {spec->path, replica}; }
 
   /// Throws ValueError.
   [[noreturn]] void operator()(const std::string& rule) const;

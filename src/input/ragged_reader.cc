@@ -161,9 +161,7 @@ void RaggedReader::read_sequences(const Int* splits, const EntryCopy& copy, Entr
 }
 
 void RaggedReader::refuse_fall(std::int64_t split, const Refusal& refuse) const {
-  refuse.at((split - 1) * std::max<std::int64_t>(sequence_, 1), split,
-            "row_splits must not fall, got " + std::to_string(splits_[split]) + " after " +
-                std::to_string(splits_[split - 1]));
+  input::refuse_fall(splits_, split, sequence_, refuse.place());
 }
 
 std::int64_t RaggedReader::output_of(std::int64_t entry) const {

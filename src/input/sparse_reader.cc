@@ -50,11 +50,7 @@ Shape SparseReader::start(const SparseIds& ids, const Refusal& refuse) {
   const FeatureSpec& spec = *refuse.spec;
   const int rank = ids.dense_shape.rank();
   const std::int64_t entries = ids.values.size();
-  if (ids.indices.size() != entries * rank) {
-    refuse.at(-1, -1,
-              "indices must be [" + std::to_string(entries) + ", " + std::to_string(rank) +
-                  "], one row per id, got " + std::to_string(ids.indices.size()) + " numbers");
-  }
+  require_indices(ids, refuse.place());
   const std::int64_t sequence = spec.makes_sequences(rank) ? spec.max_sequence_length : 0;
   coordinates_ = {.indices = ids.indices,
                   .dense_shape = ids.dense_shape,

@@ -33,7 +33,8 @@ bool is_outside(const Input& in, std::int64_t id) noexcept {
 
 [[noreturn]] void refuse_id(const Input& in, std::int64_t sample, std::int64_t position,
                             std::int64_t id) {
-  refuse_data(in, sample, position, input::id_rule(in.rows.rows, id));
+  input::refuse_data({*in.path, in.form.replica, sample, position},
+                     input::id_rule(in.rows.rows, id));
 }
 
 /// Calls use(values) with the caller's ids as an array of their type.
@@ -81,10 +82,6 @@ std::int64_t take_entries(const Input& in, const Int* ids, const PlacedEntry* or
   return kept;
 }
 
-[[noreturn]] void refuse_changing_splits(const Input& in) {
-  refuse_data(in, -1, -1, "row_splits must not change during the call");
-}
-
 /// Gives the first entries of each row output rows of their own. The splits have been checked, but
 /// another thread may have changed them since.
 template <class Int, class Split>
@@ -93,7 +90,7 @@ std::int64_t take_ragged_sequences(const Input& in, const Int* ids, const Split*
   std::int64_t kept = 0, begin = 0;
   for (std::int64_t output = 0; output < in.outputs;) {
     const std::int64_t end = read_once(splits[output / in.sequence + 1]);
-    if (end < begin || end > in.entries) refuse_changing_splits(in);
+    if (end < begin || end > in.entries) input::refuse_changing_splits(place_of(in));
     const std::int64_t last = output + in.sequence;
     for (std::int64_t entry = begin; output < last; ++entry) {
       if (entry < end) {
@@ -111,11 +108,8 @@ std::int64_t take_ragged_sequences(const Input& in, const Int* ids, const Split*
 template <class Split>
 void check_splits(const Input& in, const Split* splits, std::int64_t rows) {
   const Split* const fall = std::is_sorted_until(splits, splits + rows + 1);
-  if (fall == splits + rows + 1) return;
-  const std::int64_t at = fall - splits;
-  refuse_data(in, (at - 1) * std::max<std::int64_t>(in.sequence, 1), at,
-              "row_splits must not fall, got " + std::to_string(splits[at]) + " after " +
-                  std::to_string(splits[at - 1]));
+  if (fall != splits + rows + 1)
+    input::refuse_fall(std::span(splits, rows + 1), fall - splits, in.sequence, place_of(in));
 }
 
 std::int64_t fill_ragged(const Input& in, const RaggedIds& ids, const Arrays& to) {
@@ -130,7 +124,8 @@ std::int64_t fill_ragged(const Input& in, const RaggedIds& ids, const Arrays& to
     }
     std::copy_n(splits, rows + 1, to.split);
     check_splits(in, to.split, rows);
-    if (to.split[0] != 0 || to.split[rows] != in.entries) refuse_changing_splits(in);
+    if (to.split[0] != 0 || to.split[rows] != in.entries)
+      input::refuse_changing_splits(place_of(in));
     return with_ids(ids.values,
                     [&](const auto* values) { return take_entries(in, values, nullptr, to); });
   });
@@ -164,7 +159,9 @@ const PlacedEntry* sort_entries(const Input& in, const SparseIds& ids, const Arr
   sort.spare.resize(in.entries);
   const std::int64_t outside =
       order_entries(coordinates, in.outputs, to.split, {.order = sort.order, .spare = sort.spare});
-  if (outside >= 0) refuse_data(in, -1, outside, broken_index_rule(coordinates, outside));
+  if (outside >= 0)
+    input::refuse_data({*in.path, in.form.replica, -1, outside},
+                       broken_index_rule(coordinates, outside));
   return sort.order.data();
 }
 

@@ -38,6 +38,8 @@ struct Input {
   Gather<std::uint64_t> gather;
 };
 
+inline input::DataPlace place_of(const Input& in) { return {*in.path, in.form.replica}; }
+
 /// Memory to sort the entries of one input in; reused.
 struct SortBuffers {
   std::vector<input::PlacedEntry> order, spare;
@@ -67,7 +69,5 @@ std::int64_t scratch_bytes(const Input& in) noexcept;
 void fill(Input& in, std::byte* scratch, SortBuffers& sort);
 
 [[noreturn]] void refuse(const Input& in, const std::string& rule);
-[[noreturn]] void refuse_data(const Input& in, std::int64_t sample, std::int64_t position,
-                              const std::string& rule);
 
 }  // namespace embertable::serving

@@ -8,24 +8,11 @@
 namespace embertable::serving {
 namespace {
 
-constexpr std::array<const char*, 3> kIdKinds = {"dense", "sparse", "ragged"};
-constexpr std::array<const char*, 4> kWeightKinds = {"no", "sparse", "ragged", "dense"};
-
-FloatSpan values_of(const FeatureWeights& weights) {
-  if (const auto* sparse = std::get_if<SparseWeights>(&weights)) return sparse->values;
-  if (const auto* ragged = std::get_if<RaggedWeights>(&weights)) return ragged->values;
-  return {};
-}
-
 void take_weights(Input& in, const FeatureWeights& weights) {
-  const std::string kind = kWeightKinds[weights.index()];
-  if (in.ids->index() == 0) refuse(in, "dense ids take no weights, got " + kind + " ones");
-  if (kind != kIdKinds[in.ids->index()])
-    refuse(in, std::string("the weights of ") + kIdKinds[in.ids->index()] +
-                   " ids must be of their kind, got " + kind + " ones");
+  in.weights = input::weights_of_kind(*in.ids, weights, place_of(in));
   if (in.feature->max_sequence_length > 0)
-    refuse(in, "a feature with a max_sequence_length takes no weights, got " + kind + " ones");
-  in.weights = values_of(weights);
+    refuse(in, "a feature with a max_sequence_length takes no weights, got " +
+                   std::to_string(in.weights.size()));
   in.weighted = true;
 }
 
@@ -78,10 +65,7 @@ Shape measure_sparse(Input& in, const SparseIds& ids) {
       samples = input::kMostEntries + 1;
   }
   if (!known) refuse(in, input::broken_rank_rule(*in.ids));
-  if (ids.indices.size() != in.entries * rank)
-    refuse_data(in, -1, -1,
-                "indices must be [" + std::to_string(in.entries) + ", " + std::to_string(rank) +
-                    "], one row per id, got " + std::to_string(ids.indices.size()) + " numbers");
+  input::require_indices(ids, place_of(in));
   const auto& [table, length, validate, output_shape, name] = *in.feature;
   if (length > 0 && !output_shape.has_rank() && rank == 2) {
     in.sequence = length;
@@ -114,7 +98,7 @@ Shape measure_ragged_in_shape(Input& in, std::int64_t rows) {
 Shape measure_ragged(Input& in, const RaggedIds& ids) {
   in.entries = ids.values.size();
   const std::int64_t rows = ids.row_splits.size() - 1;
-  input::require_ends(ids.row_splits, in.entries, {*in.path, in.form.replica});
+  input::require_ends(ids.row_splits, in.entries, place_of(in));
   if (in.feature->output_shape.has_rank()) return measure_ragged_in_shape(in, rows);
   const std::int64_t length = in.feature->max_sequence_length;
   if (length == 0) {
@@ -130,12 +114,7 @@ Shape measure_ragged(Input& in, const RaggedIds& ids) {
 }  // namespace
 
 void refuse(const Input& in, const std::string& rule) {
-  throw ValueError(input::subject_of({*in.path, in.form.replica}) + ": " + rule);
-}
-
-void refuse_data(const Input& in, std::int64_t sample, std::int64_t position,
-                 const std::string& rule) {
-  input::refuse_data({*in.path, in.form.replica, sample, position}, rule);
+  throw ValueError(input::subject_of(place_of(in)) + ": " + rule);
 }
 
 Shape measure(Input& in, const FeatureWeights* weights) {
@@ -151,10 +130,7 @@ Shape measure(Input& in, const FeatureWeights* weights) {
   } else {
     shape = measure_ragged(in, std::get<RaggedIds>(*in.ids));
   }
-  if (in.weighted && in.weights.size() != in.entries)
-    refuse_data(in, -1, -1,
-                "there must be one weight per id, " + std::to_string(in.entries) + ", got " +
-                    std::to_string(in.weights.size()));
+  if (in.weighted) input::require_weights(in.entries, in.weights.size(), place_of(in));
   if (in.sequence > 0) in.weighted = false;
   return shape;
 }

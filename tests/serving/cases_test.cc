@@ -108,12 +108,11 @@ TEST(ServingCase, 113_StructuresAndKindsAreCompared) {
 
   Batch dense = batch_of(DenseIds{ids, {}}, DenseIds{ids, {}}, DenseIds{ids, {}});
   dense.weights = weights_of({}, DenseWeights{six}, {});
-  EXPECT_EQ(refused(dense), "feature '1': dense ids take no weights, got dense ones");
+  EXPECT_EQ(refused(dense), "feature '1': dense ids have no weights, got dense weights");
 
   Batch mixed = all.sparse();
   mixed.weights = weights_of({}, {}, DenseWeights{eight});
-  EXPECT_EQ(refused(mixed),
-            "feature '2': the weights of sparse ids must be of their kind, got dense ones");
+  EXPECT_EQ(refused(mixed), "feature '2': weights of sparse ids must be sparse, got dense weights");
 
   Batch two_weights = all.sparse();
   two_weights.weights =
@@ -157,9 +156,9 @@ TEST(ServingCase, 115_SequencesTakeNeitherWeightsNorDenseIds) {
   const std::vector<float> weights = {1, 1};
   const auto config = one_feature(Combiner::kMean, 2);
   EXPECT_EQ(lookup_refusal<ValueError>(config, batch_of(rows.sparse(), SparseWeights{weights})),
-            "feature '': a feature with a max_sequence_length takes no weights, got sparse ones");
+            "feature '': a feature with a max_sequence_length takes no weights, got 2");
   EXPECT_EQ(lookup_refusal<ValueError>(config, batch_of(rows.ragged(), RaggedWeights{weights})),
-            "feature '': a feature with a max_sequence_length takes no weights, got ragged ones");
+            "feature '': a feature with a max_sequence_length takes no weights, got 2");
   EXPECT_EQ(lookup_refusal<ValueError>(config, batch_of(DenseIds{rows.values(), {}})),
             "feature '': dense ids are no sequence: max_sequence_length must be 0, got 2");
 }
@@ -341,7 +340,7 @@ TEST(ServingLookup, NamesWhatIsWrongWithTheArrays) {
   EXPECT_EQ(data(batch_of(SparseIds{short_indices, ids, {3, 1}})),
             "feature '': indices must be [2, 2], one row per id, got 3 numbers");
   EXPECT_EQ(data(batch_of(RaggedIds{Ids{0, 2}, ids}, RaggedWeights{one})),
-            "feature '': there must be one weight per id, 2, got 1");
+            "feature '': weights must be as many as the ids, 2, got 1");
   EXPECT_EQ(lookup_refusal<ValueError>(config, batch_of(DenseIds{ids, {3}})),
             "feature '': dense ids of shape (3) must have a known shape with one element each, got "
             "2 ids");
