@@ -35,7 +35,7 @@ std::string shape_text(const SavedTable& table, const SavedSlot* slot) {
 
 class Matcher {
  public:
-  Matcher(const std::string& owner, const std::vector<SavedTable>& ours,
+  Matcher(const Owner& owner, const std::vector<SavedTable>& ours,
           const std::vector<SavedTable>& saved, const RestoreOptions& options,
           const std::filesystem::path& directory)
       : owner_(owner),
@@ -45,9 +45,12 @@ class Matcher {
         directory_(directory.string()) {}
 
   Matching run() {
+    if (!options_.grow.empty() && !owner_.can_grow)
+      throw ValueError("restore: grow must be empty, because " + owner_.name +
+                       " has the rows that were saved, got '" + options_.grow.front() + "'");
     for (const std::vector<std::string>* names : {&options_.tables, &options_.grow}) {
       for (const std::string& name : *names) {
-        require(ours_, name, owner_);
+        require(ours_, name, owner_.name);
         require(saved_, name, directory_);
       }
     }
@@ -121,11 +124,11 @@ class Matcher {
                 const SavedSlot* saved_slot) {
     const std::string name = slot ? variable_name(table.name, slot->name) : table.name;
     matching_.mismatched.push_back(name + ": the checkpoint has " + shape_text(saved, saved_slot) +
-                                   ", " + owner_ + " " + shape_text(table, slot));
-    misfits_.push_back("'" + name + "' has shape " + shape_text(saved, saved_slot) + ", " + owner_ +
-                       "'s " + shape_text(table, slot));
+                                   ", " + owner_.name + " " + shape_text(table, slot));
+    misfits_.push_back("'" + name + "' has shape " + shape_text(saved, saved_slot) + ", " +
+                       owner_.name + "'s " + shape_text(table, slot));
     const bool may_grow = !slot && saved.dim == table.dim &&
-                          table.vocabulary_size > saved.vocabulary_size && owner_ == "the engine";
+                          table.vocabulary_size > saved.vocabulary_size && owner_.can_grow;
     if (may_grow) misfits_.back() += " (grow restores into more rows)";
   }
 
@@ -142,14 +145,14 @@ class Matcher {
     for (const std::string& misfit : misfits_) list += (list.empty() ? "" : "; ") + misfit;
     if (!list.empty() && !options_.partial)
       throw ValueError("restore: the tables of " + directory_ +
-                       " must have the names and shapes of " + owner_ + "'s: " + list);
+                       " must have the names and shapes of " + owner_.name + "'s: " + list);
     if (matching_.read.empty())
-      throw ValueError("restore: " + directory_ + " must have a table in common with " + owner_ +
-                       ", which has " + quoted_names(ours_) + "; got " + quoted_names(saved_) +
-                       (list.empty() ? "" : ": " + list));
+      throw ValueError("restore: " + directory_ + " must have a table in common with " +
+                       owner_.name + ", which has " + quoted_names(ours_) + "; got " +
+                       quoted_names(saved_) + (list.empty() ? "" : ": " + list));
   }
 
-  const std::string& owner_;
+  const Owner& owner_;
   const std::vector<SavedTable>& ours_;
   const std::vector<SavedTable>& saved_;
   const RestoreOptions& options_;
@@ -160,7 +163,7 @@ class Matcher {
 
 }  // namespace
 
-Matching match(const std::string& owner, const std::vector<SavedTable>& ours,
+Matching match(const Owner& owner, const std::vector<SavedTable>& ours,
                const std::vector<SavedTable>& saved, const RestoreOptions& options,
                const std::filesystem::path& directory) {
   return Matcher(owner, ours, saved, options, directory).run();

@@ -28,10 +28,16 @@ struct Matching {
   std::vector<std::string> grown;  ///< tables
 };
 
-/// Throws KeyError for a chosen table that either side lacks; ValueError if there is nothing to
-/// read, or naming all tables that do not fit (unless partial). `owner` of our tables, such as "the
-/// engine", and `directory` of the checkpoint are for messages.
-Matching match(const std::string& owner, const std::vector<SavedTable>& ours,
+/// The holder of our tables.
+struct Owner {
+  std::string name;       ///< for messages, such as "the engine"
+  bool can_grow = false;  ///< tables may have more rows than were saved
+};
+
+/// Throws KeyError for a chosen table that either side lacks; ValueError for tables to grow whose
+/// owner cannot, if there is nothing to read, or naming all tables that do not fit (unless
+/// partial). `directory` of the checkpoint is for messages.
+Matching match(const Owner& owner, const std::vector<SavedTable>& ours,
                const std::vector<SavedTable>& saved, const RestoreOptions& options,
                const std::filesystem::path& directory);
 

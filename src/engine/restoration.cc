@@ -68,8 +68,9 @@ Restoration::Restoration(const Setup& setup, const checkpoint::StepSource& sourc
     }
     for (const checkpoint::SavedTable& table : reader_->manifest().tables)
       require_trainable(table, reader_->directory());
-    matching_ = checkpoint::match("the engine", manifest_of(setup, 0).tables,
-                                  reader_->manifest().tables, options, reader_->directory());
+    matching_ =
+        checkpoint::match({.name = "the engine", .can_grow = true}, manifest_of(setup, 0).tables,
+                          reader_->manifest().tables, options, reader_->directory());
   });
 }
 

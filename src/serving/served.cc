@@ -121,13 +121,11 @@ RestoreReport Served::restore(const std::filesystem::path& path, const RestoreOp
 }
 
 RestoreReport Served::open(Reader reader, const RestoreOptions& options) {
-  if (!options.grow.empty())
-    throw ValueError(
-        "restore: grow must be empty, because a ServingEmbedding serves the rows that were saved");
   std::vector<SavedTable> ours;
   for (const ListedTable& table : list_.tables) ours.push_back(saved_form(table));
-  checkpoint::Matching matching = checkpoint::match(
-      "the ServingEmbedding", ours, reader.manifest().tables, options, reader.directory());
+  checkpoint::Matching matching =
+      checkpoint::match({.name = "the ServingEmbedding"}, ours, reader.manifest().tables, options,
+                        reader.directory());
   std::vector<TableHandle> tables = tables_;
   for (const checkpoint::MatchedVariable& variable : matching.read)
     tables[variable.table] = opened(reader, variable.saved_table);
