@@ -11,13 +11,49 @@ namespace {
 /// Longer names are no misspelt ones. The time of a comparison is the product of two lengths.
 constexpr std::size_t kMaxCompared = 256;
 
+char small(char letter) {
+  return letter >= 'A' && letter <= 'Z' ? static_cast<char>(letter - 'A' + 'a') : letter;
+}
+
+std::string small(std::string_view text) {
+  std::string result(text);
+  for (char& letter : result) letter = small(letter);
+  return result;
+}
+
+/// Returns the parts of a name between "_", ".", "-", "/" and blanks.
+std::vector<std::string_view> words_of(std::string_view name) {
+  std::vector<std::string_view> words;
+  while (!name.empty()) {
+    const std::size_t end = std::min(name.find_first_of("_.-/ "), name.size());
+    if (end > 0) words.push_back(name.substr(0, end));
+    name.remove_prefix(std::min(end + 1, name.size()));
+  }
+  return words;
+}
+
+/// True if `words` are some of `others`, in their order.
+bool stand_in(std::span<const std::string_view> words, std::span<const std::string_view> others) {
+  std::size_t found = 0;
+  for (const std::string_view other : others) {
+    if (found == words.size()) break;
+    if (equal_in_any_case(words[found], other) || is_misspelt(words[found], other)) ++found;
+  }
+  return found == words.size();
+}
+
+/// True if one name is the other misspelt, or has all of its words.
+bool may_be_meant(std::string_view name, std::string_view other) {
+  if (is_misspelt(name, other)) return true;
+  const std::vector<std::string_view> words = words_of(name), others = words_of(other);
+  if (words.empty() || others.empty()) return false;
+  return words.size() <= others.size() ? stand_in(words, others) : stand_in(others, words);
+}
+
 }  // namespace
 
 bool equal_in_any_case(std::string_view a, std::string_view b) {
-  const auto small = [](char letter) {
-    return letter >= 'A' && letter <= 'Z' ? static_cast<char>(letter - 'A' + 'a') : letter;
-  };
-  return std::ranges::equal(a, b, {}, small, small);
+  return std::ranges::equal(a, b, [](char x, char y) { return small(x) == small(y); });
 }
 
 std::size_t edit_distance(std::string_view a, std::string_view b) {
@@ -35,13 +71,27 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
   return cost.back();
 }
 
+bool is_misspelt(std::string_view name, std::string_view other) {
+  const auto [shorter, longer] = std::minmax({name.size(), other.size()});
+  if (longer > kMaxCompared || longer - shorter > kMisspelt) return false;
+  const std::size_t distance = edit_distance(small(name), small(other));
+  return distance <= kMisspelt && 2 * distance <= longer;
+}
+
 std::string did_you_mean(std::string_view name, std::span<const std::string_view> known) {
-  if (known.empty() || name.size() > kMaxCompared) return "";
-  const auto distance = [name](std::string_view other) {
-    return other.size() > kMaxCompared ? std::string_view::npos : edit_distance(name, other);
-  };
-  const std::string_view nearest = *std::ranges::min_element(known, {}, distance);
-  return nearest.size() > kMaxCompared ? "" : "; the nearest is '" + std::string(nearest) + "'";
+  if (name.size() > kMaxCompared) return "";
+  const std::string given = small(name);
+  std::string_view nearest;
+  std::size_t least = std::string_view::npos;
+  for (const std::string_view other : known) {
+    if (other.size() > kMaxCompared || !may_be_meant(name, other)) continue;
+    const std::size_t distance = edit_distance(given, small(other));
+    if (distance >= least) continue;
+    nearest = other;
+    least = distance;
+  }
+  if (least == std::string_view::npos) return "";
+  return "; the nearest is '" + std::string(nearest) + "'";
 }
 
 std::string did_you_mean(std::string_view name, std::span<const std::string> known) {

@@ -14,9 +14,18 @@ bool equal_in_any_case(std::string_view a, std::string_view b);
 /// Counts the letters to insert, drop or replace to turn one name into the other.
 std::size_t edit_distance(std::string_view a, std::string_view b);
 
+/// Maximum edit distance at which a name counts as another one misspelt.
+inline constexpr std::size_t kMisspelt = 2;
+
+/// True if `name` may be `other` misspelt: whatever the case of letters, at most kMisspelt of them
+/// differ, and at most half.
+bool is_misspelt(std::string_view name, std::string_view other);
+
 /// Returns the end of a message which says that `name` is unknown: "; the nearest is 'adagrad'".
-/// The nearest name is the first of those at the least edit distance. Returns "" if none are known,
-/// or for a name of more than 256 bytes, which is not misspelt.
+/// The nearest is the first at the least edit distance, in any case, among the known names that may
+/// be meant: `name` is misspelt, or all words of one name, perhaps misspelt, are words of the
+/// other, as "separator" of "field_separator". Returns "" if there is none, or for a name of more
+/// than 256 bytes.
 std::string did_you_mean(std::string_view name, std::span<const std::string_view> known);
 std::string did_you_mean(std::string_view name, std::span<const std::string> known);
 

@@ -18,12 +18,43 @@ TEST(EditDistance, CountsLettersToInsertDropOrReplace) {
   EXPECT_EQ(edit_distance("kitten", "sitting"), 3u);
 }
 
+TEST(IsMisspelt, IfAtMostTwoLettersAndHalfOfThemDiffer) {
+  EXPECT_TRUE(is_misspelt("adagrda", "adagrad"));
+  EXPECT_TRUE(is_misspelt("ADAGRDA", "adagrad"));
+  EXPECT_TRUE(is_misspelt("usr", "user"));
+  EXPECT_TRUE(is_misspelt("x1", "x2"));
+  EXPECT_FALSE(is_misspelt("threads", "thread_no"));
+  EXPECT_FALSE(is_misspelt("a", "n"));
+  EXPECT_FALSE(is_misspelt("", "n"));
+  EXPECT_FALSE(is_misspelt("to", "in"));
+  EXPECT_FALSE(is_misspelt("adadgard", "adagrad"));  // 3
+}
+
 TEST(DidYouMean, NamesTheFirstOfTheLeastDistance) {
   const std::vector<std::string> names = {"adagrad", "adam", "sgd", "sgb"};
   EXPECT_EQ(did_you_mean("adagard", names), "; the nearest is 'adagrad'");
   EXPECT_EQ(did_you_mean("adm", names), "; the nearest is 'adam'");
   EXPECT_EQ(did_you_mean("sg", names), "; the nearest is 'sgd'");
-  EXPECT_EQ(did_you_mean("", names), "; the nearest is 'sgd'");
+}
+
+TEST(DidYouMean, NamesOnlyWhatMayBeMeant) {
+  const std::vector<std::string> keys = {"header", "bucket_bytes", "field_separator", "dim"};
+  EXPECT_EQ(did_you_mean("", keys), "");
+  EXPECT_EQ(did_you_mean("threads", keys), "");
+  EXPECT_EQ(did_you_mean("eps", keys), "");
+  EXPECT_EQ(did_you_mean("DIMS", keys), "; the nearest is 'dim'");
+}
+
+TEST(DidYouMean, ANameMayHaveTheWordsOfAnother) {
+  const std::vector<std::string> keys = {"header", "field_separator", "separator_of_keys"};
+  EXPECT_EQ(did_you_mean("seperator", keys), "; the nearest is 'field_separator'");
+  EXPECT_EQ(did_you_mean("keys_separator", keys), "");
+  const std::vector<std::string> rules = {"adagrad", "fbgemm.lars_sgd", "fbgemm.rowwise_adagrad",
+                                          "rowwise_adagrad"};
+  EXPECT_EQ(did_you_mean("fbgemm.EXACT_ROWWISE_ADAGRAD", rules),
+            "; the nearest is 'fbgemm.rowwise_adagrad'");
+  EXPECT_EQ(did_you_mean("SparseAdagrad_", rules), "");
+  EXPECT_EQ(did_you_mean("_", rules), "");
 }
 
 TEST(DidYouMean, SaysNothingIfNothingIsKnown) {

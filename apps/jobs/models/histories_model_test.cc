@@ -112,10 +112,9 @@ std::string refused(const char* text, const std::vector<Change>& changes) {
 
 TEST(HistoriesSpec, SaysWhichKeyBreaksWhichRule) {
   EXPECT_EQ(refused(kTinyPairs, {"split.rule=first"}),
-            "--set split.rule=first: split.rule must be one of pairs, last, got \"first\"; the "
-            "nearest is 'pairs'");
+            "split.rule=first: split.rule must be one of pairs, last, got \"first\"");
   EXPECT_EQ(refused(kTinyPairs, {"ids.user.keys=string", "split.rule=pairs"}),
-            "--set split.rule=pairs: split.rule must be \"last\" where the keys of users or items "
+            "split.rule=pairs: split.rule must be \"last\" where the keys of users or items "
             "are strings, "
             "got \"pairs\"");
 }

@@ -170,13 +170,12 @@ std::string refused_next_item(const std::vector<Change>& changes) {
 
 TEST(NextItemSpec, SaysWhichKeyBreaksWhichRule) {
   EXPECT_EQ(refused_next_item({"split.rule=pairs"}),
-            "--set split.rule=pairs: split.rule must be one of last, got \"pairs\"; the nearest is "
-            "'last'");
+            "split.rule=pairs: split.rule must be one of last, got \"pairs\"");
   EXPECT_EQ(refused_next_item({"tables.before.combiner=sum"}),
             "chains.toml:30: model.history must name a table whose combiner is \"mean\", got "
             "\"before\"");
   EXPECT_EQ(refused_next_item({"model.negatives=1024"}),
-            "--set model.negatives=1024: model.negatives must be an integer from 1 to 1023, got "
+            "model.negatives=1024: model.negatives must be an integer from 1 to 1023, got "
             "1024");
 }
 
