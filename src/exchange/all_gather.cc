@@ -2,6 +2,8 @@
 
 #include <sstream>
 
+#include "embertable/errors.h"
+
 namespace embertable {
 
 std::vector<std::string> all_gather(Exchange& exchange, std::string_view what,
@@ -18,6 +20,17 @@ std::vector<std::string> all_gather(Exchange& exchange, std::string_view what,
 
 std::string from_first(Exchange& exchange, std::string_view what, std::string_view text) {
   return all_gather(exchange, what, exchange.host() == 0 ? text : std::string_view())[0];
+}
+
+void require_equal(Exchange& exchange, std::string_view what, std::string_view lines) {
+  const std::vector<std::string> all =
+      all_gather(exchange, "comparison of the " + std::string(what), lines);
+  for (std::size_t host = 1; host < all.size(); ++host) {
+    if (all[host] == all[0]) continue;
+    const auto [theirs, first] = first_difference(all[host], all[0]);
+    throw ValueError("hosts must have one " + std::string(what) + ": host " + std::to_string(host) +
+                     " has '" + theirs + "', host 0 has '" + first + "'");
+  }
 }
 
 std::pair<std::string, std::string> first_difference(const std::string& left,

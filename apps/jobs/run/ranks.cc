@@ -76,16 +76,6 @@ bool Ranks::tell(std::string_view error) noexcept {
   }
 }
 
-void Ranks::require_equal(const std::string& what, const std::string& lines) {
-  const std::vector<std::string> all = all_gather(*this, "comparison of the " + what, lines);
-  for (std::size_t host = 1; host < all.size(); ++host) {
-    if (all[host] == all[0]) continue;
-    const auto [theirs, ours] = first_difference(all[host], all[0]);
-    throw ValueError(fmt::format("all hosts must have the same {}: host {} has '{}', host 0 '{}'",
-                                 what, host, theirs, ours));
-  }
-}
-
 void Ranks::require_shared(const std::filesystem::path& run) const {
   const bool is_there = checkpoint::seen_in_time(
       [&] { return checkpoint::local_files().stat(run / checkpoint::kLockName).has_value(); });
@@ -116,12 +106,12 @@ Job job_on(const Job& job, std::int32_t processes) {
       return (number + of - 1) / of * of;
     };
     const std::int64_t replicas = multiple(strategy.replicas, processes);
-    std::string keys = fmt::format("--set strategy.replicas={}", replicas);
+    std::string keys = fmt::format("strategy.replicas = {}", replicas);
     if (job.schedule.batch % replicas != 0)
-      keys += fmt::format(" --set schedule.batch={}", multiple(job.schedule.batch, replicas));
+      keys += fmt::format(" and schedule.batch = {}", multiple(job.schedule.batch, replicas));
     throw ValueError(
         fmt::format("strategy.replicas must be a multiple of the {} processes that run the job and "
-                    "divide schedule.batch ({}), got {}; set them as in {}",
+                    "divide schedule.batch ({}), got {}; set {}",
                     processes, job.schedule.batch, strategy.replicas, keys));
   }
   Job on = job;

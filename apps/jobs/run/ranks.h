@@ -57,10 +57,6 @@ class Ranks final : public Exchange {
     }
   }
 
-  /// Throws ValueError on all hosts unless their lines are equal, naming the first host that
-  /// differs from host 0 and its first line that does. `what`: "job" or "data".
-  void require_equal(const std::string& what, const std::string& lines);
-
   /// Throws IoError unless this process sees the run directory that host 0 holds open.
   void require_shared(const std::filesystem::path& run) const;
 

@@ -315,22 +315,22 @@ TEST_F(RanksTest, SayWhichKeysToSet) {
   const Job one = parse_job(kTinyJob, "tiny.toml", {});
   EXPECT_THAT(refusals({one, one, one}),
               testing::Each("strategy.replicas must be a multiple of the 3 processes that run the "
-                            "job and divide schedule.batch (24), got 1; set them as in --set "
-                            "strategy.replicas=3"));
+                            "job and divide schedule.batch (24), got 1; set "
+                            "strategy.replicas = 3"));
   const Job odd = parse_job(kTinyJob, "tiny.toml", {"schedule.batch=25"});
   EXPECT_THAT(refusals({odd, odd}),
-              testing::Each(HasSubstr("--set strategy.replicas=2 --set schedule.batch=26")));
+              testing::Each(HasSubstr("; set strategy.replicas = 2 and schedule.batch = 26")));
   const Job hosts = job_of(kinds()[0], {"strategy.hosts=4"});
   EXPECT_THAT(refusals({hosts, hosts}),
               testing::Each("strategy.hosts must be 1 or the 2 processes that run the job, got 4"));
   const Job patient =
       job_of(kinds()[0], {"schedule.patience=2", "split.train_on_validation=false"});
-  EXPECT_THAT(refusals({patient, patient}), testing::Each(HasSubstr("without --out")));
+  EXPECT_THAT(refusals({patient, patient}), testing::Each(HasSubstr("without a run directory")));
 }
 
 TEST_F(RanksTest, TrainOneJobAndNoOther) {
   EXPECT_THAT(refusals({job_of(kinds()[0]), job_of(kinds()[0]), job_of(kinds()[0], {"seed=7"})}),
-              testing::Each("all hosts must have the same job: host 2 has 'seed = 7', host 0 "
+              testing::Each("hosts must have one job: host 2 has 'seed = 7', host 0 has "
                             "'seed = 1'"));
 }
 
@@ -356,7 +356,7 @@ TEST_F(RanksTest, NameTheHostThatHasOtherData) {
     return train_in(host == 1 ? other : files_, job_of(kinds()[0]),
                     {.threads = 1, .exchange = exchange});
   }));
-  EXPECT_THAT(errors, testing::Each(HasSubstr("all hosts must have the same data: host 1 has '")));
+  EXPECT_THAT(errors, testing::Each(HasSubstr("hosts must have one data set: host 1 has '")));
 }
 
 TEST_F(RanksTest, NameTheHostThatDoesNotSeeTheRunDirectory) {

@@ -6,17 +6,8 @@
 namespace embertable::engine {
 
 void HostGroup::meet() {
-  if (several() && !met_) compare_configurations();
-}
-
-void HostGroup::compare_configurations() {
-  const std::vector<std::string> all = all_gather(*exchange_, "configurations", configuration_);
-  for (std::size_t host = 1; host < all.size(); ++host) {
-    if (all[host] == all[0]) continue;
-    const auto [theirs, first] = first_difference(all[host], all[0]);
-    throw ValueError("hosts must have one configuration: host " + std::to_string(host) + " has '" +
-                     theirs + "', host 0 has '" + first + "'");
-  }
+  if (!several() || met_) return;
+  require_equal(*exchange_, "configuration", configuration_);
   met_ = true;
 }
 

@@ -50,7 +50,6 @@ class HostGroup {
   std::string from_first(std::string_view stage, std::string_view text);
 
  private:
-  void compare_configurations();
   void run_or_tell(FunctionRef<void()> own);
 
   Exchange* const exchange_;
