@@ -82,6 +82,22 @@ TEST_F(Schedule, ALinearRateGoesOnWhereItWasBrokenOff) {
   EXPECT_THROW(run({"schedule.rate=linear", "schedule.epochs=4"}, longer, out), ValueError);
 }
 
+TEST_F(Schedule, ARunThatIsAskedToStopOnceEnds) {
+  const std::vector<Change> ahead = {"schedule.look_ahead=1", "schedule.epochs=3"};
+  RateWatch whole, first, rest;
+  const std::string digest = run(ahead, whole).digest;
+  const std::string out = files_.path("out");
+  int asked = 0;
+  const TrainReport report =
+      train_in(files_, tiny_job(ahead),
+               {.out = out, .threads = 1, .stop = [&] { return ++asked == 3; }}, first);
+  EXPECT_TRUE(report.interrupted);
+  EXPECT_EQ(asked, 3);
+  EXPECT_EQ(report.steps, std::ssize(first.rates));
+  EXPECT_LT(report.steps, 3);
+  EXPECT_EQ(run(ahead, rest, out).digest, digest);
+}
+
 TEST_F(Schedule, AnEpochReportsTheRateOfItsFirstStep) {
   struct Rates final : TrainObserver {
     void stepped(const StepReport& step) override {
@@ -223,7 +239,7 @@ TEST_F(Schedule, WhatIsWatchedStaysWhereTheRunWaitsForIt) {
 
 TEST_F(Schedule, PatienceNeedsAValidationPart) {
   EXPECT_EQ(refusal<ValueError>("", [&] { tiny_job({"schedule.patience=2"}); }),
-            "--set schedule.patience=2: schedule.patience must be 0 where the validation part "
+            "schedule.patience=2: schedule.patience must be 0 where the validation part "
             "trains, got 2");
 }
 

@@ -69,6 +69,49 @@ std::string first_key(const IdMap& keys) {
                                           : std::string(keys.string_key(0));
 }
 
+std::int64_t training_samples(const Job& job, const Model& model) {
+  const std::int64_t samples = model.samples(Part::kTraining);
+  return job.model->trains_on_validation() ? samples + model.samples(Part::kValidation) : samples;
+}
+
+/// Returns what a run reports at its start, as far as job and model know it.
+StartReport start_of(const Job& job, const Model& model) {
+  const Part part = measured_part(job);
+  StartReport report{.job = job,
+                     .threads = 0,
+                     .training = training_samples(job, model),
+                     .measured = model.samples(part),
+                     .measured_part = to_string(part),
+                     .ids = {},
+                     .left_out = {},
+                     .repeated_pairs = model.repeated_pairs(part),
+                     .baselines = model.baselines(part),
+                     .read_seconds = 0,
+                     .resumed = {},
+                     .warnings = {}};
+  for (const KeySpace& space : model.key_spaces())
+    report.ids.push_back({space.name, space.keys.num_keys(), space.keys.num_rows(),
+                          space.without_record, space.empty, first_key(space.keys)});
+  return report;
+}
+
+/// Returns the share of a run that is done `samples` samples into its current epoch, which has
+/// `epoch_samples`.
+double share_done(const ScheduleSpec& schedule, const Progress& progress, std::int64_t samples,
+                  std::int64_t epoch_samples) {
+  const double epochs = static_cast<double>(progress.epochs) +
+                        static_cast<double>(samples) / static_cast<double>(epoch_samples);
+  return epochs / static_cast<double>(schedule.epochs);
+}
+
+/// Returns the learning rate of the step that begins there.
+double rate_at(const ScheduleSpec& schedule, const Progress& progress, std::int64_t samples,
+               std::int64_t epoch_samples) {
+  if (!schedule.linear_rate) return progress.learning_rate;
+  const double left = 1 - share_done(schedule, progress, samples, epoch_samples);
+  return progress.learning_rate * left;
+}
+
 class Run {
  public:
   /// `ranks`: the processes that train the job, or null.
@@ -77,10 +120,10 @@ class Run {
       : job_(job), options_(options), observer_(observer), ranks_(std::move(ranks)) {
     if (!options.out.empty()) out_.emplace(job, options, ranks_);
     model_ = job.model->make(job, data_options());
-    if (ranks_) ranks_->require_equal("data", lines_of(model_->data_digests()));
+    if (ranks_) require_equal(*ranks_, "data set", lines_of(model_->data_digests()));
     if (found() != nullptr) check_same_data(*found(), *model_);
     read_seconds_ = clock_.seconds();
-    if (training_samples() == 0)
+    if (training_samples(job, *model_) == 0)
       throw ValueError(fmt::format("job '{}' must have training samples, got none", job.name));
     if (job.schedule.patience > 0 && !model_->can_measure(Part::kValidation)) {
       throw ValueError(fmt::format(
@@ -97,7 +140,7 @@ class Run {
   }
 
   TrainReport run() {
-    report_start();
+    if (is_first()) observer_.started(start());
     if (ranks_) ranks_->agree("", {"start of the training"});
     // The observer, which opens files of its own, may have thrown: an old run goes no earlier.
     if (options_.overwrite) out_->remove_old();
@@ -140,9 +183,11 @@ class Run {
     return out_ ? out_->saved() : std::filesystem::path();
   }
 
-  bool stopped() const {
+  /// True once the run is asked to stop, also if it is no longer asked later.
+  bool stopped() {
     if (ranks_) return ranks_->agreed_to_stop();
-    return options_.stop && options_.stop();
+    stopped_ = stopped_ || (options_.stop && options_.stop());
+    return stopped_;
   }
 
   /// Returns the seconds that each process waited for the others, none if there is one.
@@ -154,12 +199,6 @@ class Run {
          all_gather(*ranks_, "times", {reinterpret_cast<const char*>(&mine), sizeof mine}))
       std::memcpy(&seconds.emplace_back(), bytes.data(), sizeof mine);
     return seconds;
-  }
-
-  std::int64_t training_samples() const {
-    const std::int64_t samples = model_->samples(Part::kTraining);
-    return job_.model->trains_on_validation() ? samples + model_->samples(Part::kValidation)
-                                              : samples;
   }
 
   bool is_done() const {
@@ -182,41 +221,17 @@ class Run {
     return all;
   }
 
-  void report_start() {
-    const Part part = measured_part(job_);
-    StartReport report{.job = job_,
-                       .threads = executor_->workers(),
-                       .training = training_samples(),
-                       .measured = model_->samples(part),
-                       .measured_part = to_string(part),
-                       .ids = {},
-                       .left_out = left_out(),
-                       .repeated_pairs = model_->repeated_pairs(part),
-                       .baselines = model_->baselines(part),
-                       .read_seconds = read_seconds_,
-                       .resumed = {},
-                       .warnings = warnings_};
-    for (const KeySpace& space : model_->key_spaces())
-      report.ids.push_back({space.name, space.keys.num_keys(), space.keys.num_rows(),
-                            space.without_record, space.empty, first_key(space.keys)});
+  StartReport start() {
+    StartReport report = start_of(job_, *model_);
+    report.threads = executor_->workers();
+    report.left_out = left_out();
+    report.read_seconds = read_seconds_;
+    report.warnings = warnings_;
     if (const SavedRun* run = found(); run != nullptr) {
       report.resumed = {run->directory, run->step, progress_.epochs, progress_.samples,
                         run->skipped};
     }
-    if (is_first()) observer_.started(report);
-  }
-
-  /// Returns the learning rate of the step after this many samples of the epoch.
-  double rate_at(std::int64_t samples) const {
-    if (!job_.schedule.linear_rate) return progress_.learning_rate;
-    const double left = 1 - share_done(samples);
-    return progress_.learning_rate * left;
-  }
-
-  double share_done(std::int64_t samples) const {
-    const double epochs = static_cast<double>(progress_.epochs) +
-                          static_cast<double>(samples) / static_cast<double>(epoch_samples_);
-    return epochs / static_cast<double>(job_.schedule.epochs);
+    return report;
   }
 
   /// Trains the rest of the current epoch, up to an interruption.
@@ -228,21 +243,22 @@ class Run {
     const auto so_far = [&] { progress_.seconds = seconds_before + epoch_clock_.seconds(); };
     epoch_samples_ = model_->begin_epoch(progress_.epochs + 1);
     check_position();
-    trainer_->train(
-        epoch_samples_, {progress_.samples, progress_.losses},
-        [&](std::int64_t samples) { return rate_at(samples); },
-        [&](const Trainer::Position& position) {
-          const double rate = rate_at(progress_.samples);
-          progress_.samples = position.samples;
-          progress_.losses = position.losses;
-          progress_.trained = trained_before + position.samples;
-          so_far();
-          require_finite_loss();
-          report_step(rate);
-          // The last step of an epoch is saved with what follows it.
-          if (position.samples < epoch_samples_ && is_due()) save();
-          return !stopped();
-        });
+    const auto rate = [&](std::int64_t samples) {
+      return rate_at(job_.schedule, progress_, samples, epoch_samples_);
+    };
+    trainer_->train(epoch_samples_, {progress_.samples, progress_.losses}, rate,
+                    [&](const Trainer::Position& position) {
+                      const double taken_at = rate(progress_.samples);
+                      progress_.samples = position.samples;
+                      progress_.losses = position.losses;
+                      progress_.trained = trained_before + position.samples;
+                      so_far();
+                      require_finite_loss();
+                      report_step(taken_at);
+                      // The last step of an epoch is saved with what follows it.
+                      if (position.samples < epoch_samples_ && is_due()) save();
+                      return !stopped();
+                    });
     so_far();
     if (progress_.samples == epoch_samples_)
       finish_epoch(epoch_samples_ - samples_before, progress_.seconds - seconds_before);
@@ -267,14 +283,15 @@ class Run {
   void report_step(double rate) {
     if (!is_first()) return;
     const Measure training = model_->training_measure(progress_.losses, progress_.samples);
-    observer_.stepped({.epoch = progress_.epochs + 1,
-                       .step = trainer_->engine().step(),
-                       .share = share_done(progress_.samples),
-                       .trained = progress_.trained,
-                       .learning_rate = rate,
-                       .training = training,
-                       .seconds = progress_.seconds,
-                       .engine = trainer_->engine().last_step()});
+    observer_.stepped(
+        {.epoch = progress_.epochs + 1,
+         .step = trainer_->engine().step(),
+         .share = share_done(job_.schedule, progress_, progress_.samples, epoch_samples_),
+         .trained = progress_.trained,
+         .learning_rate = rate,
+         .training = training,
+         .seconds = progress_.seconds,
+         .engine = trainer_->engine().last_step()});
   }
 
   /// Ends an epoch. `trained` samples took `seconds` since it began or the run was resumed.
@@ -282,7 +299,7 @@ class Run {
     EpochReport report{.epoch = progress_.epochs + 1,
                        .step = trainer_->engine().step(),
                        .trained = progress_.trained,
-                       .learning_rate = rate_at(0),
+                       .learning_rate = rate_at(job_.schedule, progress_, 0, epoch_samples_),
                        .training = model_->training_measure(progress_.losses, epoch_samples_),
                        .validation = {},
                        .seconds = seconds,
@@ -352,6 +369,7 @@ class Run {
   Progress progress_;
   std::int64_t epoch_samples_ = 0;  ///< samples of the current epoch
   double read_seconds_ = 0;
+  bool stopped_ = false;  ///< set once options.stop has given true
   Stopwatch epoch_clock_;
 };
 
@@ -366,11 +384,12 @@ std::string lines_of(const Job& job, const TrainOptions& options) {
 TrainReport train_together(const Job& job, const TrainOptions& options, TrainObserver& observer) {
   const auto ranks = std::make_shared<Ranks>(options.exchange, options.stop);
   return ranks->together([&] {
-    ranks->require_equal("job", lines_of(job, options));
+    require_equal(*ranks, "job", lines_of(job, options));
     const Job ours = job_on(job, ranks->hosts());
     if (job.schedule.patience > 0 && options.out.empty()) {
       throw ValueError(
-          "schedule.patience must be 0 where several processes train without --out: they save the "
+          "schedule.patience must be 0 where several processes train without a run directory: they "
+          "save the "
           "best epoch in the run directory that they share");
     }
     TrainReport report = Run(ours, options, observer, ranks).run();

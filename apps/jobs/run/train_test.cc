@@ -8,6 +8,7 @@
 #include "apps/convert/saved_model.h"
 #include "apps/jobs/data/data_set.h"
 #include "apps/jobs/run/neighbors.h"
+#include "apps/jobs/run/trainer.h"
 #include "apps/jobs/text/broken_record.h"
 #include "checkpoint/reader.h"
 #include "embertable/checkpoint.h"
@@ -65,6 +66,22 @@ TEST_F(Train, GivesTheSameBitsWhereverItRuns) {
       EXPECT_EQ(run(with({"strategy.hosts=4", "strategy.sharding=mod"}), 2).digest, report.digest);
     }
   }
+}
+
+TEST_F(Train, ATrainerThatWasStoppedTrainsNoMore) {
+  const Job job = tiny_job();
+  const std::unique_ptr<Model> model = job.model->make(job, {.root = files_.path()});
+  Trainer trainer(job, *model, make_inline_executor());
+  const auto train = [&](bool goes_on) {
+    trainer.train(
+        model->begin_epoch(1), {}, [](std::int64_t) { return 0.1; },
+        [&](const Trainer::Position&) { return goes_on; });
+  };
+  train(true);
+  train(true);
+  train(false);
+  EXPECT_EQ(refusal<StateError>("", [&] { train(true); }),
+            "a trainer must not train again after it was stopped within an epoch");
 }
 
 TEST_F(Train, DependsOnTheSeed) {
@@ -174,7 +191,7 @@ TEST_F(Train, ANameOfSeveralRowsIsRefused) {
   EXPECT_EQ(items.row_of_name("same TOO"), items.row_of_key("10"));
   EXPECT_THAT(refusal<ValueError>("", [&] { items.row_of_name("SAME"); }),
               testing::AllOf(testing::StartsWith("table 'item': a name must be of one row, got "
-                                                 "'SAME', which 2 rows have:\n  --key "),
+                                                 "'SAME', which 2 rows have:\n  key "),
                              testing::HasSubstr("Same"), testing::HasSubstr("same"),
                              testing::Not(testing::HasSubstr("too"))));
 }
@@ -192,7 +209,7 @@ TEST_F(Train, RefusesWhatItCannotDo) {
             "table 'item' has no name that contains 'x'");
   EXPECT_THAT(refusal<ValueError>("", [&] { items.row_of_name("item"); }),
               testing::StartsWith("table 'item': a name must be of one row, got 'item', which 9 "
-                                  "names contain:\n  --key 7 "));
+                                  "names contain:\n  key 7 "));
   EXPECT_EQ(refusal<ValueError>("", [&] { nearest_rows(SavedTableRows(out, "item_bias"), 0, 3); }),
             "table 'item_bias': dim must be at least 2 to have neighbours, got 1");
 }

@@ -1,7 +1,5 @@
 #include "apps/jobs/run/trainer.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cstring>
@@ -9,7 +7,7 @@
 #include <thread>
 #include <utility>
 
-#include "apps/convert/saved_table_parts.h"
+#include "embertable/errors.h"
 
 namespace embertable::jobs {
 namespace {
@@ -180,6 +178,9 @@ Range Trainer::own_blocks(std::int64_t size) const noexcept {
 void Trainer::train(std::int64_t samples, Position position,
                     const std::function<double(std::int64_t)>& rate,
                     const std::function<bool(const Position&)>& after_step) {
+  if (ended_)
+    throw StateError("a trainer must not train again after it was stopped within an epoch");
+  ended_ = true;  // until all samples are trained
   std::int64_t enqueued = position.samples;
   const auto look_up = [&](std::int64_t first) {
     for (; enqueued < samples && enqueued <= first + look_ahead_ * batch_; enqueued += batch_)
@@ -193,7 +194,7 @@ void Trainer::train(std::int64_t samples, Position position,
     const double waited = ranks_ ? ranks_->waited() : 0;
     *learning_rate_ = rate(first);
     if (looked_up_ == 0) look_up(first);
-    if (!given_.empty()) take_given(size);
+    if (!given_.empty()) given_.take(size, rows_);
     position.losses += compute_gradients(first, size);
     apply_gradients();
     position.samples += size;
@@ -206,6 +207,7 @@ void Trainer::train(std::int64_t samples, Position position,
     if (ranks_) times_.waited += ranks_->waited() - waited;
     if (!after_step(position)) return;
   }
+  ended_ = false;
 }
 
 std::map<std::string, DenseTensor> Trainer::looked_up() {
@@ -227,42 +229,10 @@ std::map<std::string, DenseTensor> Trainer::looked_up() {
 
 void Trainer::use_looked_up(std::map<std::string, DenseTensor> activations,
                             const std::filesystem::path& directory) {
-  given_ = std::move(activations);
-  given_by_ = directory;
-  if (given_.empty()) return;
-  for (std::size_t f = 0; f < features_.size(); ++f) {
-    const auto given = given_.find(features_[f].name);
-    const std::vector<std::int64_t> shape =
-        given == given_.end() ? std::vector<std::int64_t>() : given->second.shape;
-    check_given(features_[f].name, {shape.empty() ? 0 : shape[0], dims_[f]});
-  }
-  if (given_.size() == features_.size()) return;
-  throw misfit(directory, fmt::format("the run must have activations of {} features, got {}",
-                                      features_.size(), given_.size()));
-}
-
-void Trainer::check_given(const std::string& feature,
-                          const std::vector<std::int64_t>& shape) const {
-  const auto given = given_.find(feature);
-  if (given == given_.end())
-    throw misfit(given_by_,
-                 fmt::format("the run must have the tensor 'looked_up.{}', got none", feature));
-  const DenseTensor& tensor = given->second;
-  if (tensor.dtype == "F32" && tensor.shape == shape) return;
-  throw misfit(given_by_,
-               fmt::format("tensor 'looked_up.{}' must be F32 [{}], got {} [{}]", feature,
-                           fmt::join(shape, ", "), tensor.dtype, fmt::join(tensor.shape, ", ")));
-}
-
-/// Replaces looked-up activations by the given ones.
-void Trainer::take_given(std::int64_t samples) {
-  for (std::size_t f = 0; f < features_.size(); ++f) {
-    const ModelFeature& feature = features_[f];
-    check_given(feature.name, {samples * feature.width, dims_[f]});
-    const std::string& bytes = given_.at(feature.name).bytes;
-    std::memcpy(rows_[f].data(), bytes.data(), bytes.size());
-  }
-  given_.clear();
+  std::vector<GivenActivations::Feature> features;
+  for (std::size_t f = 0; f < features_.size(); ++f)
+    features.push_back({features_[f].name, features_[f].width, dims_[f]});
+  given_ = GivenActivations(std::move(activations), std::move(features), directory);
 }
 
 /// Runs the pending update, by reading rows: reading none suffices.

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "apps/jobs/run/given_activations.h"
 #include "apps/jobs/run/ranks.h"
 #include "apps/jobs/run/replica_batches.h"
 #include "apps/jobs/run/shared_blocks.h"
@@ -42,8 +43,8 @@ class Trainer final : public Lookups {
   };
 
   /// Takes a step for each batch of the epoch's samples from `position` on, in their order, at
-  /// rate(samples done), as long as after_step(position) returns true. After it has returned false,
-  /// this object trains no more, because batches may have been enqueued ahead.
+  /// rate(samples done), as long as after_step(position) returns true. Throws StateError if an
+  /// earlier call ended before its samples did, because batches may have been enqueued ahead.
   void train(std::int64_t samples, Position position,
              const std::function<double(std::int64_t)>& rate,
              const std::function<bool(const Position&)>& after_step);
@@ -55,7 +56,7 @@ class Trainer final : public Lookups {
 
   /// Makes the first step of the next `train` use these activations of the step in `directory`
   /// instead of looking them up; none: it looks them up. Throws DataLoss for those of other
-  /// features or of another width; `train` does if they are of another number of samples.
+  /// features or of another dim; `train` does if they are of another number of samples.
   void use_looked_up(std::map<std::string, DenseTensor> activations,
                      const std::filesystem::path& directory);
 
@@ -84,8 +85,6 @@ class Trainer final : public Lookups {
   void fill(std::int64_t first, std::int64_t samples);
   void enqueue(std::int64_t first, std::int64_t samples);
   void dequeue(std::int64_t samples);
-  void check_given(const std::string& feature, const std::vector<std::int64_t>& shape) const;
-  void take_given(std::int64_t samples);
   void flush();
   double compute_gradients(std::int64_t first, std::int64_t samples);
   void apply_gradients();
@@ -121,8 +120,8 @@ class Trainer final : public Lookups {
   std::vector<Nested<Gradient>> gradients_;  ///< by replica of this process
   std::vector<double> losses_;               ///< by block
   std::int64_t looked_up_ = 0;  ///< samples of the next batch, whose activations are in rows_
-  std::map<std::string, DenseTensor> given_;
-  std::filesystem::path given_by_;  ///< directory of the step that has them
+  bool ended_ = false;          ///< a call of `train` has left batches in the queue
+  GivenActivations given_;      ///< instead of the next lookup
   Times times_;
 };
 

@@ -30,9 +30,14 @@ struct NewRows {
   static constexpr std::int64_t kMostItems = 10'000;
 
   /// Columns given beside the scores of records: if `copy_ids`, those of ids with one key a record,
-  /// then these, which are named as in the rows' header or by number from 1.
-  bool copy_ids = false;
+  /// then these, which are named as in the rows' header or by number from 1. Unset: no ids.
+  std::optional<bool> copy_ids = std::nullopt;
   std::vector<std::string> copy = {};
+
+  /// Returns the number of items that a ranking model gives each user. Throws ValueError if it is
+  /// out of range, and for what has no effect on lines of items: columns to copy, `copy_ids` that
+  /// is false, rows without a label.
+  std::int64_t ranked_items() const;
 };
 
 /// One value of a line of scores.
