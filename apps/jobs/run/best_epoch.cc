@@ -18,6 +18,15 @@
 
 namespace embertable::jobs {
 
+bool BestEpoch::holds_only_steps(const std::filesystem::path& folder) {
+  if (!std::filesystem::is_directory(folder)) return false;
+  const std::filesystem::directory_iterator entries(folder);
+  return std::all_of(begin(entries), end(entries), [](const auto& entry) {
+    const std::string name = entry.path().filename().string();
+    return name.starts_with('.') || checkpoint::parse_step_name(name).has_value();
+  });
+}
+
 BestEpoch::BestEpoch(const std::string& out, bool resumed, Ranks* ranks)
     : ranks_(ranks), is_temporary_(out.empty()) {
   if (!is_temporary_) {

@@ -21,6 +21,10 @@ class BestEpoch {
  public:
   static constexpr const char* kFolder = "best";
 
+  /// True if a folder of that name may be one that an object of this class left: nothing else is
+  /// in it. Throws std::filesystem::filesystem_error if it cannot be read.
+  static bool holds_only_steps(const std::filesystem::path& folder);
+
   /// Saves to the folder "best" of the run directory `out`, or, without one, to a temporary folder
   /// that is removed with this object. A new run removes what an interrupted one left there.
   /// `ranks`: the processes of the run, which have a directory; borrowed, null: there is one.

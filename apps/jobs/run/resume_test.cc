@@ -8,6 +8,7 @@
 
 #include "checkpoint/manifest.h"
 #include "checkpoint/reader.h"
+#include "checkpoint/run_directory.h"
 #include "embertable/checkpoint.h"
 #include "embertable/embedding.h"
 #include "embertable/errors.h"
@@ -332,15 +333,33 @@ TEST_F(Resume, OverwritesARunOnceTheNewOneHasItsData) {
             "resume must be false where overwrite is true, got true");
 }
 
+TEST_F(Resume, OverwritesARunThatHasABestEpochAlone) {
+  const std::string out = files_.path("out");
+  Watch watch;
+  const std::vector<Change> patient = {"schedule.patience=3", "split.train_on_validation=false"};
+  train_in(files_, tiny_job(patient), {.out = out}, watch);
+  for (const std::int64_t step : CheckpointRun(out).steps())
+    std::filesystem::remove_all(files_.path("out/" + checkpoint::step_name(step)));
+  files_.write("out/best/letter.txt", "dear");
+  const Job job = tiny_job({"schedule.epochs=1"});
+  EXPECT_EQ(
+      refusal<ValueError>(files_.path(),
+                          [&] { train_in(files_, job, {.out = out, .overwrite = true}, watch); }),
+      "out must be a new or an empty directory, got 'out'");
+  std::filesystem::remove(files_.path("out/best/letter.txt"));
+  train_in(files_, job, {.out = out, .overwrite = true}, watch);
+  EXPECT_FALSE(std::filesystem::exists(out + "/best"));
+}
+
 TEST_F(Resume, RefusesADirectoryThatIsNotItsOwn) {
   run("out");
   Watch watch;
   const std::string text = refusal<ValueError>(
       files_.path(), [&] { train_in(files_, tiny_job(), {.out = files_.path("out")}, watch); });
-  EXPECT_THAT(text, testing::AllOf(
-                        testing::StartsWith("out must be a new or an empty directory, "
-                                            "got 'out', which holds a run up to step "),
-                        testing::EndsWith("; --resume goes on with it, --overwrite removes it")));
+  EXPECT_THAT(text,
+              testing::AllOf(testing::StartsWith("out must be a new or an empty directory, "
+                                                 "got 'out', which holds a run up to step "),
+                             testing::EndsWith("; resume goes on with it, overwrite removes it")));
   std::filesystem::create_directories(files_.path("other"));
   files_.write("other/letter.txt", "dear");
   EXPECT_EQ(refused("other"), "out must be a new or an empty directory, got 'other'");
@@ -350,7 +369,7 @@ TEST_F(Resume, RefusesADirectoryThatIsNotItsOwn) {
   Embedding plain(features, Optimizer("sgd", 1), nullptr);
   plain.build();
   plain.save(files_.path("tables"));
-  EXPECT_THAT(refused("tables"), HasSubstr("must be what `embertable train --out` saved"));
+  EXPECT_THAT(refused("tables"), HasSubstr("must be what a run of train saved"));
   EXPECT_EQ(
       refusal<ValueError>(
           files_.path(),

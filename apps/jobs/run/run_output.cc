@@ -38,10 +38,12 @@ bool is_to_resume(const CheckpointRun& out, const Job& job, const TrainOptions& 
   const std::string shown = out.directory().string();
   if (out.steps().empty()) {
     // A run may be interrupted between its first best epoch and its first save.
-    const bool may_have_best = options.resume && job.schedule.patience > 0;
+    const bool may_have_best = options.overwrite || (options.resume && job.schedule.patience > 0);
     for (const auto& entry : std::filesystem::directory_iterator(out.directory())) {
       const std::string name = entry.path().filename().string();
-      if (name.starts_with('.') || (may_have_best && name == BestEpoch::kFolder)) continue;
+      if (name.starts_with('.')) continue;
+      if (may_have_best && name == BestEpoch::kFolder && BestEpoch::holds_only_steps(entry.path()))
+        continue;
       throw ValueError(fmt::format("out must be a new or an empty directory, got '{}'", shown));
     }
     return false;
@@ -55,7 +57,7 @@ bool is_to_resume(const CheckpointRun& out, const Job& job, const TrainOptions& 
                       shown, out.steps().back()));
     throw ValueError(
         fmt::format("out must be a new or an empty directory, got '{}', which holds a "
-                    "run up to step {}; --resume goes on with it, --overwrite removes it",
+                    "run up to step {}; resume goes on with it, overwrite removes it",
                     shown, out.steps().back()));
   }
   return options.resume;

@@ -47,7 +47,7 @@ void check_metric(const Job& job, const SweepSetting& setting, const Job& first)
     text += fmt::format("{}{}={}", text.empty() ? "" : ", ", key, value);
   throw ValueError(
       fmt::format("the first metric, by which runs are ranked, must be {} in all settings as in "
-                  "the first, got {} in {}; --set metrics sets it for all",
+                  "the first, got {} in {}; set metrics in the job instead",
                   first.metrics.front(), job.metrics.front(), text));
 }
 
@@ -204,7 +204,6 @@ class Sweep {
   /// for is its result; any other error, of a disk or of memory, is thrown.
   bool train_one(std::int64_t i, std::int32_t threads) {
     SweptRun& run = runs_[i];
-    if (options_.overwrite) directory_.remove_unsaved(run.id);
     RunWatch watch([this] { begin(); });
     try {
       const TrainReport report =

@@ -38,7 +38,7 @@ CheckpointRun open_directory(const SweepOptions& options) {
     if (!options.resume && !options.overwrite)
       throw ValueError(
           fmt::format("out must be a new or an empty directory, got '{}', which holds a sweep; "
-                      "--resume goes on with it, --overwrite removes it",
+                      "resume goes on with it, overwrite removes it",
                       out.string()));
   }
   return held;
@@ -58,10 +58,6 @@ void SweepDirectory::clear(std::span<const SweptRun> runs) const {
   for (const fs::directory_entry& entry : fs::directory_iterator(out_ / kRuns))
     if (!own.contains(entry.path())) others.push_back(entry.path());
   for (const fs::path& other : others) fs::remove_all(other);
-}
-
-void SweepDirectory::remove_unsaved(const std::string& id) const {
-  if (fs::exists(run(id)) && CheckpointRun(run(id)).steps().empty()) fs::remove_all(run(id));
 }
 
 fs::path SweepDirectory::results() const { return out_ / kResults; }

@@ -28,9 +28,6 @@ class SweepDirectory {
   /// Returns the directory that a run has while it trains.
   std::filesystem::path run(const std::string& id) const;
 
-  /// Removes what a run left that was interrupted before its first save; nothing of other runs.
-  void remove_unsaved(const std::string& id) const;
-
   /// Makes best() the directory of this run, and removes what another one left there.
   void prepare_best(const std::string& id) const;
 

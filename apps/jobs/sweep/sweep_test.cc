@@ -68,7 +68,7 @@ TEST(Grid, HasEveryCombinationOnce) {
   EXPECT_THAT(all[1], ElementsAre(Pair("a", "1"), Pair("b", "y")));
   EXPECT_THAT(all[5], ElementsAre(Pair("a", "2"), Pair("b", "z")));
   EXPECT_EQ(refusal<ValueError>("", [] { grid_of({SweptKey::parse("a=1..2")}); }),
-            "a: a grid must have values, got a range; --random N draws from it");
+            "a: a grid must have values, got a range; a random sweep draws from it");
   EXPECT_EQ(refusal<ValueError>("",
                                 [] {
                                   grid_of({SweptKey::parse("a=1"), SweptKey::parse("a=2")});
@@ -208,7 +208,7 @@ TEST_F(Sweep, GoesOnWhereItWasInterruptedAndTrainsNothingTwice) {
   EXPECT_TRUE(interrupted.interrupted);
   EXPECT_FALSE(interrupted.best);
   EXPECT_THAT(refusal<ValueError>(files_.path(), [&] { run(keys); }),
-              HasSubstr("which holds a sweep; --resume goes on with it, --overwrite removes it"));
+              HasSubstr("which holds a sweep; resume goes on with it, overwrite removes it"));
   SweepWatch rest;
   const SweepReport report = run(keys, {.resume = true}, rest);
   EXPECT_GE(rest.finished, 2);
@@ -317,7 +317,7 @@ TEST_F(Sweep, RunsAreRankedByOneMetric) {
                                   run({"seed=1,2", R"(metrics=["rmse","mae"],["mae"])"});
                                 }),
             "the first metric, by which runs are ranked, must be rmse in all settings as in the "
-            "first, got mae in seed=1, metrics=[\"mae\"]; --set metrics sets it for all");
+            "first, got mae in seed=1, metrics=[\"mae\"]; set metrics in the job instead");
   EXPECT_FALSE(fs::exists(files_.path("sweep/runs.jsonl")));
   EXPECT_THAT(run({R"(metrics=["rmse","mae"],["rmse"])"}).runs, SizeIs(2));
 }

@@ -127,7 +127,7 @@ std::vector<SweepSetting> grid_of(const std::vector<SweptKey>& keys) {
   for (const SweptKey& key : keys) {
     if (key.range)
       throw ValueError(fmt::format(
-          "{}: a grid must have values, got a range; --random N draws from it", key.key));
+          "{}: a grid must have values, got a range; a random sweep draws from it", key.key));
   }
   if (combinations(keys) > kMostSweptRuns)
     throw ValueError(fmt::format("a grid must have at most {} runs, got more", kMostSweptRuns));
