@@ -50,19 +50,12 @@ LeftOut EventRecords::read(const std::string& path, std::int64_t skip_bad) {
   }
   while (reader.next()) {
     try {
-      if (counts(reader)) add(reader);
+      if (hold(spec_.where, reader, 2)) add(reader);
     } catch (const BrokenRecord&) {
       reader.leave_out();
     }
   }
   return reader.left_out();
-}
-
-bool EventRecords::counts(const CsvReader& reader) const {
-  for (std::size_t i = 0; i < spec_.where.size(); ++i) {
-    if (reader.has(2 + i) && !holds(spec_.where[i], reader, 2 + i)) return false;
-  }
-  return true;
 }
 
 /// Adds the user last, so that every user has a valid record.

@@ -54,7 +54,6 @@ class EventRecords {
     std::int64_t time;
   };
 
-  bool counts(const CsvReader& reader) const;
   void add(const CsvReader& reader);
   void drop_repeated();
 

@@ -190,10 +190,10 @@ Histories read_files(const HistoriesSpec& spec, const HistoriesSplit& split,
   }
   Histories all = by_user(read, events, spec);
   if (all.events.empty()) {
-    throw ValueError(fmt::format(
-        "'{}' must have events{} of users with at least {}, got none{}{}",
-        paths_in(root, spec.files).front(), spec.where.empty() ? "" : " that data.where accepts,",
-        spec.min_events, spec.where.empty() ? "" : " by ", as_written(spec.where)));
+    throw ValueError(
+        fmt::format("'{}' {}", paths_in(root, spec.files).front(),
+                    none_left(spec.where, "events",
+                              fmt::format("of users with at least {}", spec.min_events))));
   }
   if (spec.users.sorted) sort_users(all);
   if (spec.items.sorted) sort_items(all);
@@ -212,7 +212,7 @@ std::string describe(const HistoriesSpec& spec, const HistoriesSplit& split,
       "{}\n{}\n{}\n{} {:?} {:?} {:?} {:?} {} {}\n{} {} {}\n", spec.lists, describe(spec.users),
       describe(spec.items), describe(spec.format), spec.user, spec.item, spec.time, spec.once_per,
       spec.min_events, options.skip_bad.text(), split.last, split.salt, split.train_on_validation);
-  for (const FieldRule& rule : spec.where) text += describe(rule);
+  text += describe(spec.where);
   return text + file_stamps(paths_in(options.root, spec.files)) + "\n" +
          file_stamps(paths_in(options.root, spec.test_files));
 }

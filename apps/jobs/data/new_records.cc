@@ -53,8 +53,8 @@ std::vector<std::string> NewRecords::columns_of(const RecordsSpec& records, cons
   const bool header = records.data.file.format.header;
   if (!rows.has_label && header) {
     throw ValueError(
-        fmt::format("'{}': --no-label is for jobs with header = false: a header shows whether the "
-                    "label's column is there",
+        fmt::format("'{}': rows without the label's column must be of a job with header = false: a "
+                    "header shows whether it is there",
                     rows.path));
   }
   std::vector<std::string> columns;
@@ -87,7 +87,7 @@ void NewRecords::find_copied(const NewRows& rows) {
   std::size_t place = 0;
   for (const IdsSpec& spec : records_.ids) {
     if (spec.joined()) continue;
-    if (rows.copy_ids && spec.one_a_sample()) {
+    if (rows.copy_ids.value_or(false) && spec.one_a_sample()) {
       const std::vector<std::string>& header = reader_.header();
       const std::string& name = reader_.name(place);
       const auto named = std::find(header.begin(), header.end(), name);

@@ -43,11 +43,8 @@ void read_samples(const RecordsSpec& records, const DataOptions& options, DataSe
   RecordReader reader(records, options.skip_bad.most(), data);
   reader.read(paths_in(options.root, records.data.file.paths), false);
   if (data.part.empty()) {
-    const std::vector<FieldRule>& where = records.data.where;
-    throw ValueError(fmt::format("'{}' must have records{}, got none{}{}",
-                                 paths_in(options.root, records.data.file.paths)[0],
-                                 where.empty() ? "" : " that data.where accepts",
-                                 where.empty() ? "" : " by ", as_written(where)));
+    throw ValueError(fmt::format("'{}' {}", paths_in(options.root, records.data.file.paths)[0],
+                                 none_left(records.data.where, "records")));
   }
   if (!records.split.test_paths.empty())
     reader.read(paths_in(options.root, records.split.test_paths), true);
@@ -94,7 +91,7 @@ std::string describe(const RecordsSpec& records, const DataOptions& options) {
       "{}\n{} {} {} {} {} {}\n{} {} {} {} {}\n", describe(data.file, options.root), data.label,
       data.lowest, data.highest, data.binary, data.positive, data.negative, split.columns,
       split.salt, split.train_on_validation, split.validation_buckets, options.skip_bad.text());
-  for (const FieldRule& rule : data.where) text += describe(rule);
+  text += describe(data.where);
   if (!data.written_numbers.empty())
     text += fmt::format("numbers {} {:?}\n", data.written_numbers, data.missing);
   if (!split.time.empty())

@@ -112,7 +112,7 @@ void RecordReader::read(const std::vector<std::string>& paths, bool tests) {
   }
   while (reader.next()) {
     try {
-      if (counts(reader)) push(reader, tests);
+      if (hold(records_.data.where, reader, where_)) push(reader, tests);
     } catch (const BrokenRecord&) {
       reader.leave_out();
     }
@@ -120,13 +120,6 @@ void RecordReader::read(const std::vector<std::string>& paths, bool tests) {
   }
   number();
   data_.left_out += reader.left_out();
-}
-
-bool RecordReader::counts(const CsvReader& reader) const {
-  for (std::size_t i = 0; i < records_.data.where.size(); ++i) {
-    if (!holds(records_.data.where[i], reader, where_ + i)) return false;
-  }
-  return true;
 }
 
 /// Queues the whole record, or nothing.

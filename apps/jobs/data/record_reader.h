@@ -31,7 +31,6 @@ class RecordReader {
  private:
   void make_keys(const CsvReader& reader);
   void push(const CsvReader& reader, bool tests);
-  bool counts(const CsvReader& reader) const;
   float label(const CsvReader& reader);
   void check_label(const CsvReader& reader, const std::string& path) const;
   void check_label_texts() const;

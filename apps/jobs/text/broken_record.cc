@@ -15,22 +15,22 @@ SkipBad SkipBad::parse(const std::string& text) {
   double percent = 0;
   const auto parsed =
       is_share ? std::from_chars(begin, end, percent) : std::from_chars(begin, end, skip_bad.most_);
-  const bool in_range = is_share ? percent > 0 && percent <= 100 : skip_bad.most_ >= 0;
+  const bool in_range = is_share ? percent / 100 > 0 && percent <= 100 : skip_bad.most_ >= 0;
   if (parsed.ec != std::errc() || parsed.ptr != end || !in_range) {
     throw ValueError(fmt::format(
         "must be a number of records from 0, or a share of them as 1%, got '{}'", text));
   }
-  skip_bad.share_ = percent / 100;
+  skip_bad.percent_ = percent;
   return skip_bad;
 }
 
 std::string SkipBad::text() const {
-  return share_ > 0 ? fmt::format("{}%", share_ * 100) : fmt::format("{}", most_);
+  return percent_ > 0 ? fmt::format("{}%", percent_) : fmt::format("{}", most_);
 }
 
 SkipBad SkipBad::after(const LeftOut& left_out) const noexcept {
   SkipBad rest = *this;
-  rest.most_ -= share_ > 0 ? 0 : left_out.total();
+  rest.most_ -= percent_ > 0 ? 0 : left_out.total();
   return rest;
 }
 

@@ -63,19 +63,21 @@ class SkipBad {
 
   /// Parses "12" or "1.5%". Throws ValueError naming the rule.
   static SkipBad parse(const std::string& text);
+
+  /// Returns the text that `parse` reads as this. Runs save it, and keys of caches have it.
   std::string text() const;
 
   /// Returns the number that may be left out before reading must stop; a share is judged when all
   /// is read.
-  std::int64_t most() const noexcept { return share_ > 0 ? INT64_MAX : most_; }
-  double share() const noexcept { return share_; }  ///< 0: a number
+  std::int64_t most() const noexcept { return percent_ > 0 ? INT64_MAX : most_; }
+  double share() const noexcept { return percent_ / 100; }  ///< 0: a number
 
   /// Returns what may be left out besides.
   SkipBad after(const LeftOut& left_out) const noexcept;
 
  private:
   std::int64_t most_ = 0;
-  double share_ = 0;
+  double percent_ = 0;  ///< 0: a number may be left out
 };
 
 /// Throws ValueError if more is left out than the share that may be.

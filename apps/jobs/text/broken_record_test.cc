@@ -11,8 +11,10 @@ TEST(SkipBad, IsANumberOrAShare) {
   EXPECT_EQ(SkipBad::parse("12").most(), 12);
   EXPECT_EQ(SkipBad::parse("12").share(), 0);
   EXPECT_EQ(SkipBad::parse("1.5%").share(), 0.015);
-  EXPECT_EQ(SkipBad::parse("1.5%").text(), "1.5%");
-  for (const char* text : {"", "-1", "0%", "101%", "1 %", "x", "%", "1e2"}) {
+  EXPECT_EQ(SkipBad::parse("12").text(), "12");
+  for (const char* text : {"1.5%", "1%", "7%", "0.07%", "29%", "57%", "100%"})
+    EXPECT_EQ(SkipBad::parse(text).text(), text);
+  for (const char* text : {"", "-1", "0%", "101%", "1 %", "x", "%", "1e2", "1e-323%"}) {
     EXPECT_EQ(refusal<ValueError>("", [&] { SkipBad::parse(text); }),
               "must be a number of records from 0, or a share of them as 1%, got '" +
                   std::string(text) + "'");

@@ -129,7 +129,17 @@ bool holds(const FieldRule& rule, const CsvReader& reader, std::size_t field) {
   return text == rule.text;
 }
 
-std::string as_written(std::span<const FieldRule> rules) {
+bool hold(std::span<const FieldRule> rules, const CsvReader& reader, std::size_t first) {
+  for (std::size_t i = 0; i < rules.size(); ++i) {
+    if (reader.has(first + i) && !holds(rules[i], reader, first + i)) return false;
+  }
+  return true;
+}
+
+std::string none_left(std::span<const FieldRule> rules, std::string_view records,
+                      std::string_view rest) {
+  if (rules.empty())
+    return fmt::format("must have {}{}{}, got none", records, rest.empty() ? "" : " ", rest);
   std::string text;
   for (const FieldRule& rule : rules) {
     std::string_view begin = rule.kind == FieldRule::Kind::kFilled ? "filled" : "digit first";
@@ -137,12 +147,16 @@ std::string as_written(std::span<const FieldRule> rules) {
       if (kind == rule.kind) begin = prefix;
     text += fmt::format("{}{} = \"{}{}\"", text.empty() ? "" : ", ", rule.column, begin, rule.text);
   }
-  return text;
+  return fmt::format("must have {} that data.where accepts{}{}, got none by {}", records,
+                     rest.empty() ? "" : ", ", rest, text);
 }
 
-std::string describe(const FieldRule& rule) {
-  return fmt::format("{:?} {} {} {:?}\n", rule.column, static_cast<int>(rule.kind), rule.number,
-                     rule.text);
+std::string describe(std::span<const FieldRule> rules) {
+  std::string text;
+  for (const FieldRule& rule : rules)
+    text += fmt::format("{:?} {} {} {:?}\n", rule.column, static_cast<int>(rule.kind), rule.number,
+                        rule.text);
+  return text;
 }
 
 std::optional<Time> time_of(std::string_view text) {

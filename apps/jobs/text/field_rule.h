@@ -28,11 +28,17 @@ FieldRule field_rule(const std::string& column, const std::string& text);
 /// CsvReader::number throws.
 bool holds(const FieldRule& rule, const CsvReader& reader, std::size_t field);
 
-/// Returns rules as a job has them: `rating = ">= 4", user = "filled"`.
-std::string as_written(std::span<const FieldRule> rules);
+/// True if a record keeps all rules, whose fields are those from `first` on. A rule for a column
+/// that the file lacks is kept. Throws what `holds` throws.
+bool hold(std::span<const FieldRule> rules, const CsvReader& reader, std::size_t first);
 
-/// Describes everything that the rule depends on.
-std::string describe(const FieldRule& rule);
+/// Says that the rules of data.where leave nothing: `must have records that data.where accepts, got
+/// none by rating = ">= 4", user = "filled"`. `rest` is what the records must be besides, or "".
+std::string none_left(std::span<const FieldRule> rules, std::string_view records,
+                      std::string_view rest = "");
+
+/// Describes everything that the rules depend on, a line each.
+std::string describe(std::span<const FieldRule> rules);
 
 /// A time as a number that grows with it: an integer as it is, a date as microseconds since 1970.
 struct Time {
