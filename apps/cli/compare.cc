@@ -23,7 +23,7 @@ struct CompareArguments {
 };
 
 void run(const CompareArguments& arguments) {
-  const jobs::Job job = jobs::read_job(arguments.job, arguments.changes);
+  const jobs::Job job = jobs::read_job(arguments.job, changes_of(arguments.changes));
   const jobs::Comparison rates =
       jobs::compare_with_plain_loop(job, arguments.options, arguments.rounds);
   const double ratio = rates.engine / rates.plain_loop;

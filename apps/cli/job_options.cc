@@ -20,6 +20,17 @@ CLI::Option* add_changes(CLI::App& command, std::vector<std::string>& changes,
       ->check(key_and_value());
 }
 
+std::vector<jobs::Change> changes_of(const std::vector<std::string>& set) {
+  std::vector<jobs::Change> changes;
+  for (const std::string& change : set) changes.emplace_back(change, "--set " + change);
+  return changes;
+}
+
+jobs::Change change_by(const std::string& option, const std::string& key,
+                       const std::string& value) {
+  return {key + "=" + value, option + " " + value};
+}
+
 CLI::Option* add_skip_bad(CLI::App& command, jobs::SkipBad& skip_bad) {
   return command
       .add_option_function<std::string>(

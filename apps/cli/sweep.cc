@@ -50,7 +50,7 @@ void sweep_with(const SweepArguments& arguments, Report& report, Invocation& inv
   options.stop = [&] { return interrupt.requested(); };
   interrupt.arm(Notice::kStopsAndSaves);
   const jobs::JobMaker job_with = [&](const std::vector<jobs::Change>& changes) {
-    std::vector<jobs::Change> all = arguments.changes;
+    std::vector<jobs::Change> all = changes_of(arguments.changes);
     all.insert(all.end(), changes.begin(), changes.end());
     return jobs::read_job(arguments.job, all);
   };

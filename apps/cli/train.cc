@@ -98,10 +98,13 @@ void train_with(const jobs::Job& job, const TrainArguments& arguments, Invocatio
 }
 
 void run(TrainArguments arguments, Invocation& invocation) {
-  std::vector<std::string> changes = arguments.changes;
-  if (!arguments.seed.empty()) changes.push_back("seed=" + arguments.seed);
-  if (!arguments.save_every.empty()) changes.push_back("checkpoint.every=" + arguments.save_every);
-  if (!arguments.keep.empty()) changes.push_back("checkpoint.keep=" + arguments.keep);
+  std::vector<jobs::Change> changes = changes_of(arguments.changes);
+  const auto add = [&](const char* option, const char* key, const std::string& value) {
+    if (!value.empty()) changes.push_back(change_by(option, key, value));
+  };
+  add("--seed", "seed", arguments.seed);
+  add("--save-every", "checkpoint.every", arguments.save_every);
+  add("--keep", "checkpoint.keep", arguments.keep);
   if (arguments.show) {
     fmt::print("{}", jobs::job_with_defaults(arguments.job, changes));
     return;

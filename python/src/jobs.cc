@@ -89,6 +89,14 @@ jobs::TrainReport train_with(const jobs::Job& job, const jobs::TrainOptions& opt
   return jobs::train(job, options, events);
 }
 
+/// Returns changes, each of which is named in errors as the package takes it.
+std::vector<jobs::Change> changes_of(const std::vector<std::string>& texts) {
+  std::vector<jobs::Change> changes;
+  for (const std::string& text : texts)
+    changes.emplace_back(text, "set[\"" + text.substr(0, text.find('=')) + "\"]");
+  return changes;
+}
+
 nb::dict train_job(const Path& path, nb::handle text, const std::vector<std::string>& changes,
                    const Path& out, bool resume, bool overwrite, const Path& data,
                    nb::handle threads, nb::handle skip_bad, nb::handle exchange,
@@ -120,8 +128,8 @@ nb::dict train_job(const Path& path, nb::handle text, const std::vector<std::str
     const Interruption interruption(raise_signals);
     if (finds) options.exchange = jobs::find_others(mpi);
     const auto parse = [&] {
-      return is_text ? jobs::parse_job(job_text, path.string(), changes)
-                     : jobs::read_job(path.string(), changes);
+      return is_text ? jobs::parse_job(job_text, path.string(), changes_of(changes))
+                     : jobs::read_job(path.string(), changes_of(changes));
     };
     // What one process finds wrong with its job is an error on all.
     if (options.exchange && options.exchange->hosts() > 1) {
@@ -189,7 +197,7 @@ nb::dict sweep_job(const Path& path, nb::handle text, const std::vector<std::str
       with_gil([&] { (*told)(decoded(event)); });
     });
     const jobs::JobMaker job_with = [&](const std::vector<jobs::Change>& more) {
-      std::vector<jobs::Change> all = changes;
+      std::vector<jobs::Change> all = changes_of(changes);
       all.insert(all.end(), more.begin(), more.end());
       return is_text ? jobs::parse_job(job_text, path.string(), all)
                      : jobs::read_job(path.string(), all);

@@ -41,6 +41,10 @@ std::int64_t longest(const std::vector<RankingMetric>& metrics) {
 
 }  // namespace
 
+std::vector<std::string> HistoriesModelSpec::ids_without_tables() const {
+  return {histories_.data.users.name, histories_.data.items.name};
+}
+
 std::vector<std::string> HistoriesModelSpec::metrics() const { return names_of(metrics_); }
 
 void HistoriesModelSpec::read_histories_data(TomlSection& root,

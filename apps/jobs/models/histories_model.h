@@ -27,6 +27,7 @@ struct RankedVectors {
 /// Common part of the kinds that learn from users' items and are measured by ranking all items.
 class HistoriesModelSpec : public ModelSpec {
  public:
+  std::vector<std::string> ids_without_tables() const override;
   std::vector<std::string> metrics() const override;
   bool trains_on_validation() const override { return histories_.split.train_on_validation; }
 

@@ -14,20 +14,6 @@ namespace {
 
 constexpr std::int64_t kUsersAtOnce = 1024;
 
-std::int64_t checked_items(const NewRows& rows) {
-  if (!rows.copy.empty())
-    throw ValueError(fmt::format(
-        "columns to copy must be for a model of records: lines of items have the user's key, got "
-        "'{}'",
-        rows.copy.front()));
-  const std::int64_t items = rows.items.value_or(NewRows::kItems);
-  if (items < 1 || items > NewRows::kMostItems) {
-    throw ValueError(fmt::format("the number of items for each user must be 1 to {}, got {}",
-                                 NewRows::kMostItems, items));
-  }
-  return items;
-}
-
 std::vector<float> rows_of(const SavedTableRows& table) {
   return {table.row(0), table.row(table.rows())};
 }
@@ -46,7 +32,7 @@ HistoriesPredictor::HistoriesPredictor(const SavedParts& saved, const HistoriesM
     : from_(spec.ranked_vectors()),
       user_ids_(spec.histories().data.users.name),
       item_ids_(spec.histories().data.items.name),
-      most_(checked_items(rows)),
+      most_(rows.ranked_items()),
       user_map_(saved.ids.at(user_ids_)),
       reader_(open_histories(spec.histories().data, saved.ids.at(item_ids_), !from_.user.empty(),
                              rows)),

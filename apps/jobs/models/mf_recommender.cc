@@ -16,26 +16,6 @@ namespace {
 
 constexpr std::int64_t kRankedAtOnce = 1024;
 
-std::int64_t checked_number(const NewRows& rows) {
-  const std::int64_t items = rows.items.value_or(NewRows::kItems);
-  if (items < 1 || items > NewRows::kMostItems) {
-    throw ValueError(fmt::format("the number of items for each user must be 1 to {}, got {}",
-                                 NewRows::kMostItems, items));
-  }
-  if (!rows.copy.empty()) {
-    throw ValueError(fmt::format(
-        "columns to copy must be for scores of records: lines of items have the user's key, got "
-        "'{}'",
-        rows.copy.front()));
-  }
-  if (!rows.has_label) {
-    throw ValueError(
-        "--no-label is for scores of records: where items are ranked, the label's column is not "
-        "read");
-  }
-  return items;
-}
-
 SavedTableRows saved_rows(const SavedParts& saved, const MfSpec& spec, const std::string& feature) {
   return {saved.reader, named(spec.features(), feature).table};
 }
@@ -52,7 +32,7 @@ MfRecommender::MfRecommender(const SavedParts& saved, const MfSpec& spec, const 
     : spec_(spec),
       user_ids_(spec.ids_of(spec.user, saved.job)),
       item_ids_(spec.ids_of(spec.item, saved.job)),
-      most_(checked_number(rows)),
+      most_(rows.ranked_items()),
       users_(saved_rows(saved, spec, spec.user)),
       items_(saved_rows(saved, spec, spec.item)),
       user_bias_(saved_bias(saved, spec, spec.user_bias)),

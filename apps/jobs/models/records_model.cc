@@ -28,6 +28,14 @@ std::vector<std::string> RecordsModelSpec::read_data(TomlSection& root) {
   return names_of(records_.ids);
 }
 
+std::vector<std::string> RecordsModelSpec::ids_without_tables() const {
+  std::vector<std::string> names = records_.split.by;
+  for (const IdsSpec& ids : records_.ids) {
+    if (ids.joined()) names.push_back(ids.of);
+  }
+  return names;
+}
+
 void RecordsModelSpec::read_features(TomlSection& root, const Job& job) {
   TomlSection all = root.section("features", true);
   for (const std::string& name : all.keys()) {

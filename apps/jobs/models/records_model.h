@@ -27,6 +27,7 @@ class RecordsModel;
 class RecordsModelSpec : public ModelSpec {
  public:
   std::vector<std::string> read_data(TomlSection& root) override;
+  std::vector<std::string> ids_without_tables() const override;
   bool trains_on_validation() const override { return records_.split.train_on_validation; }
   std::unique_ptr<Model> make(const Job& job, const DataOptions& options) const override;
   PartsById parts_by_id() const override;

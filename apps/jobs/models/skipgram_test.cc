@@ -227,18 +227,18 @@ std::string refused_words(const std::vector<Change>& changes) {
 
 TEST(SkipgramSpec, RefusesWhatDoesNotFit) {
   EXPECT_EQ(refused_words({"model.context=\"vector\""}),
-            "--set model.context=\"vector\": model.context must be another table than that of the "
+            "model.context=\"vector\": model.context must be another table than that of the "
             "words, got 'vector'");
   EXPECT_EQ(refused_words({"tables.context.dim=5"}),
             "words.toml:18: model.context must be a table of the dim of that of the words, got "
             "'context'");
   EXPECT_EQ(refused_words({"model.window=33"}),
-            "--set model.window=33: model.window must be an integer from 1 to 32, got 33");
+            "model.window=33: model.window must be an integer from 1 to 32, got 33");
   EXPECT_EQ(
       refused_words({"split.test=0.95"}),
       "words.toml:32: split.validation must be below 1 together with the test part, got 0.125");
   EXPECT_EQ(refused_words({"model.widow=3"}),
-            "--set model.widow=3: model has no key 'widow'; the nearest is 'window'");
+            "model.widow=3: model has no key 'widow'; the nearest is 'window'");
 }
 
 TEST_F(SkipgramJob, RefusesATextWithoutWords) {

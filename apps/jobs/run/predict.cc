@@ -22,8 +22,8 @@ void check_names(const std::vector<ScoreColumn>& columns) {
   for (const ScoreColumn& column : columns) {
     if (!names.insert(column.name).second)
       throw ValueError(fmt::format(
-          "columns of scores must have different names, got '{}' twice; --no-ids and --copy choose "
-          "those of records, and a job names its ids",
+          "columns of scores must have different names, got '{}' twice; ids and copied columns of "
+          "records can be left out, and a job names its ids",
           column.name));
   }
 }

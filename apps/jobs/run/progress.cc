@@ -151,16 +151,16 @@ SavedRun read_saved_run(const std::filesystem::path& path, Ranks* ranks) {
   CallerState state = reader.caller_state();
   const auto text = state.blobs.find("job.toml");
   const auto refuse = [&] {
-    throw ValueError(fmt::format(
-        "'{}' must be what `embertable train --out` saved, got a checkpoint without a run",
-        saved.directory.string()));
+    throw ValueError(
+        fmt::format("'{}' must be what a run of train saved, got a checkpoint without a run",
+                    saved.directory.string()));
   };
   if (text == state.blobs.end()) refuse();
   const checkpoint::Json json = checkpoint::parse_json(state.json, saved.directory);
   if (!json.is_object() || !json.contains("progress")) refuse();
   const JsonField root(json, saved.directory, "user");
   saved.step = reader.manifest().step;
-  saved.job = parse_job(text->second, root["job"].text() + ".toml");
+  saved.job = parse_saved_job(text->second, root["job"].text() + ".toml");
   saved.progress = read_progress(root["progress"], saved.job.schedule);
   root["data"].each(
       [&](const std::string& name, const JsonField& digest) { saved.data[name] = digest.hex(32); });

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "apps/jobs/spec/change.h"
 #include "apps/jobs/spec/file_spec.h"
 #include "apps/jobs/spec/model.h"
 #include "apps/jobs/spec/named.h"
@@ -112,14 +113,14 @@ struct Job {
   std::map<std::string, std::string> settings;
 };
 
-/// A change such as "schedule.epochs=3": the dotted key, and a TOML value or plain text.
-using Change = std::string;
-
 /// Throws IoError if the file cannot be read, ValueError naming file, line, key, rule and received
 /// value, and the nearest valid name for an unknown one.
 Job read_job(const std::string& path, const std::vector<Change>& changes = {});
 Job parse_job(const std::string& text, const std::string& path,
               const std::vector<Change>& changes = {});
+
+/// Reads the job of a saved run, which may have ids that nothing uses: older versions took them.
+Job parse_saved_job(const std::string& text, const std::string& path);
 
 /// Returns a job of the same digest as TOML in which every key with a default has its value.
 /// Throws what `read_job` throws.

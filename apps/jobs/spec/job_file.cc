@@ -16,6 +16,7 @@
 #include "apps/jobs/spec/job.h"
 #include "apps/jobs/spec/model.h"
 #include "apps/jobs/spec/toml_section.h"
+#include "base/did_you_mean.h"
 #include "embertable/errors.h"
 
 namespace embertable::jobs {
@@ -254,6 +255,16 @@ void check_schedule(const TomlSection& section, const Job& job) {
                                    std::to_string(job.schedule.patience));
 }
 
+/// Refuses ids that nothing uses, which may be misspelt.
+void check_ids(const TomlSection& section, const Job& job) {
+  std::vector<std::string> used = job.model->ids_without_tables();
+  for (const TableSpec& table : job.tables) used.push_back(table.ids);
+  for (const std::string& ids : job.ids) {
+    if (std::find(used.begin(), used.end(), ids) == used.end())
+      section.refuse(ids, "is used by no table" + did_you_mean(ids, used));
+  }
+}
+
 /// The keys of a job, in the order in which the documents describe them: values, then sections.
 constexpr std::string_view kValues[] = {"seed", "metrics"};
 constexpr std::string_view kSections[] = {"data",     "ids",   "names",      "tables",
@@ -273,7 +284,7 @@ void check_keys(TomlDocument& document) {
 void complete(TomlDocument& document) {
   TomlSection model = TomlSection(document).section("model", true);
   if (model.has("dim")) model.integer("dim", 1, TableConfig::kMaxDim);
-  document.complete(fill_defaults);
+  document.complete(fill_defaults, {"model.dim"});
 }
 
 /// Returns the first file that [data] names, or "".
@@ -300,8 +311,8 @@ void add_files(const toml::table& section, std::vector<std::string>& files) {
   }
 }
 
-/// Reads a job from a document with nothing read yet.
-Job parse(TomlDocument& document, const std::string& text, const std::string& path) {
+/// Reads a job from a document with nothing read yet, without check_ids.
+Job parse_any(TomlDocument& document, const std::string& text, const std::string& path) {
   check_keys(document);
   const auto given = document.root()["optimizer"]["rule"].value<std::string>();
   const std::string note = note_of_defaults(document.root());
@@ -343,6 +354,12 @@ Job parse(TomlDocument& document, const std::string& text, const std::string& pa
   check_schedule(root.section("schedule"), job);
   root.finish();
   job.settings = document.settings();
+  return job;
+}
+
+Job parse(TomlDocument& document, const std::string& text, const std::string& path) {
+  Job job = parse_any(document, text, path);
+  check_ids(TomlSection(document).section("ids"), job);
   return job;
 }
 
@@ -439,6 +456,11 @@ Job parse_job(const std::string& text, const std::string& path,
               const std::vector<Change>& changes) {
   TomlDocument document(text, path, changes);
   return parse(document, text, path);
+}
+
+Job parse_saved_job(const std::string& text, const std::string& path) {
+  TomlDocument document(text, path, {});
+  return parse_any(document, text, path);
 }
 
 Job read_job(const std::string& path, const std::vector<Change>& changes) {

@@ -66,7 +66,7 @@ TEST(JobFile, HasKeysAndValuesOfLimitedDepth) {
   EXPECT_EQ(refused({}, "a = { b" + many(33, ".b") + " = 1 }"), "a/job.toml:1: " + parts);
   EXPECT_EQ(refused({}, "a = \n\n" + many(33, "[")), "a/job.toml:3: " + nested);
   EXPECT_EQ(refused({}, "a = " + many(30'000, "{ a = ")), "a/job.toml:1: " + nested);
-  EXPECT_EQ(refused({many(32, "a.") + "a=1"}).substr(0, 10), "--set a.a.");
+  EXPECT_EQ(refused({many(32, "a.") + "a=1"}).substr(0, 4), "a.a.");
   EXPECT_THAT(refused({"seed=" + many(33, "[")}), testing::EndsWith("...:1: " + nested));
   // Dots and brackets within texts and comments do not count.
   const std::string dots = many(100, ".[{");
@@ -196,49 +196,84 @@ TEST(JobFile, NamesTheKeyThatNoJobHasWhateverIsLeftOut) {
   EXPECT_NO_THROW(parse_job(text, "a/job.toml"));
   EXPECT_EQ(refused({}, "sead = 3\n" + text),
             "a/job.toml:1: the job has no key 'sead'; the nearest is 'seed'");
-  EXPECT_THAT(refused({"foo=1"}, text),
-              testing::StartsWith("--set foo=1: the job has no key 'foo'"));
-  EXPECT_EQ(refused({"schedule=1"}, text), "--set schedule=1: schedule must be a table, got 1");
+  EXPECT_THAT(refused({"foo=1"}, text), testing::StartsWith("foo=1: the job has no key 'foo'"));
+  EXPECT_EQ(refused({"schedule=1"}, text), "schedule=1: schedule must be a table, got 1");
   EXPECT_EQ(refused({}, "tables = []\n" + text), "a/job.toml:1: tables must be a table, got []");
 }
 
 TEST(JobFile, NamesTheChangeThatIsWrong) {
   EXPECT_EQ(refused({"schedule.epochs=many"}),
-            "--set schedule.epochs=many: schedule.epochs must be an integer from 0 to 1000000, got "
+            "schedule.epochs=many: schedule.epochs must be an integer from 0 to 1000000, got "
             "'many'");
   EXPECT_EQ(refused({"schedule.epoch=3"}),
-            "--set schedule.epoch=3: schedule has no key 'epoch'; the nearest is 'epochs'");
+            "schedule.epoch=3: schedule has no key 'epoch'; the nearest is 'epochs'");
   EXPECT_EQ(refused({"scedule.epochs=3"}),
-            "--set scedule.epochs=3: the job has no key 'scedule'; the nearest is 'schedule'");
+            "scedule.epochs=3: the job has no key 'scedule'; the nearest is 'schedule'");
   EXPECT_EQ(refused({"schedule.batch.x=3"}),
-            "--set schedule.batch.x=3: schedule.batch must be a table, got 24");
+            "schedule.batch.x=3: schedule.batch must be a table, got 24");
   EXPECT_EQ(refused({"seed=1", "seed=-1"}),
-            "--set seed=-1: seed must be an integer from 0 to 9223372036854775807, got -1");
-  EXPECT_EQ(refused({"seed"}), "--set must be KEY=VALUE, got 'seed'");
+            "seed=-1: seed must be an integer from 0 to 9223372036854775807, got -1");
+  EXPECT_EQ(refused({"seed"}), "a change must be KEY=VALUE, got 'seed'");
+}
+
+TEST(JobFile, AKeyThatIsTakenOutMayBeMeant) {
+  const std::string text = "[data]\nfile = \"a.csv\"\n[model]\nkind = \"skipgram\"\n";
+  EXPECT_EQ(refused({"model.dims=16"}, text),
+            "model.dims=16: model has no key 'dims'; the nearest is 'dim'");
+  EXPECT_EQ(refused({"engine.threads=2"}, text), "engine.threads=2: engine has no key 'threads'");
+}
+
+TEST(JobFile, AMissingChoiceNamesWhatMayBeChosen) {
+  EXPECT_EQ(refused({}, "[data]\nfile = \"a.csv\"\n[model]\n"),
+            "a/job.toml:3: model.kind must be one of mf, ctr, next_item, pairwise, skipgram, got "
+            "nothing");
+}
+
+TEST(JobFile, EveryIdsAreOfUse) {
+  const std::string unused = "[ids.usr]\ncolumn = \"u\"\n[ids.user]";
+  EXPECT_EQ(refused({}, with("[ids.user]", unused)),
+            "a/job.toml:6: ids.usr is used by no table; the nearest is 'user'");
+  EXPECT_EQ(refused({"ids.shelf.column=s"}), "ids.shelf.column=s: ids.shelf is used by no table");
+  EXPECT_EQ(parse_saved_job(with("[ids.user]", unused), "a.toml").ids.size(), 4u);
+  // The split or a side table may use ids that have no table.
+  EXPECT_NO_THROW(tiny_job({"ids.shelf.column=s", "split.by=[\"shelf\"]"}));
+  const std::string clicks =
+      "[data]\nfile = \"a.csv\"\nlabel = \"l\"\n[ids.item]\ncolumn = \"i\"\n[ids.tag]\nfile = "
+      "\"t.csv\"\nkey = \"i\"\nof = \"item\"\ncolumn = \"t\"\nseparator = \"|\"\n[model]\nkind = "
+      "\"ctr\"\nlinear = [\"tag\"]\n[tables.tag]\ndim = 1\n";
+  EXPECT_EQ(parse_job(clicks, "a.toml").tables.size(), 1u);
+}
+
+TEST(JobFile, NamesTheSourceOfTheChangeThatIsWrong) {
+  const std::string text = "[data]\nfile = \"a.csv\"\n[model]\nkind = \"skipgram\"\n";
+  EXPECT_EQ(refused({{"schedule.epochs=many", "--set schedule.epochs=many"}}, text),
+            "--set schedule.epochs=many: schedule.epochs must be an integer from 0 to 1000000, got "
+            "'many'");
+  EXPECT_EQ(refused({{"seed.x=1", "set[\"seed.x\"]"}}, "seed = 1\n" + text),
+            "set[\"seed.x\"]: seed must be a table, got 1");
 }
 
 TEST(JobFile, PartsMustFitTogether) {
-  EXPECT_EQ(
-      refused({"strategy.hosts=2", "strategy.replicas=3"}),
-      "--set strategy.replicas=3: strategy.replicas must be a multiple of the 2 hosts, got 3");
+  EXPECT_EQ(refused({"strategy.hosts=2", "strategy.replicas=3"}),
+            "strategy.replicas=3: strategy.replicas must be a multiple of the 2 hosts, got 3");
   EXPECT_EQ(refused({"strategy.hosts=2"}),
             "a/job.toml: strategy.replicas must be a multiple of the 2 hosts, got 1");
   EXPECT_EQ(refused({"strategy.replicas=5"}),
-            "--set strategy.replicas=5: strategy.replicas must divide schedule.batch (24), got 5");
+            "strategy.replicas=5: strategy.replicas must divide schedule.batch (24), got 5");
   EXPECT_EQ(refused({"tables.tag.dim=6"}),
             "a/job.toml:45: model.sides must name a feature of dim 5, got \"tag\" of dim 6");
   EXPECT_EQ(refused({"model.item=tag"}),
-            "--set model.item=tag: model.item must name a feature with one id a sample, got "
+            "model.item=tag: model.item must name a feature with one id a sample, got "
             "\"tag\" with a list");
   EXPECT_EQ(refused({"model.item=user"}),
             "a/job.toml:40: model.kind must use each feature once, got \"user\" twice");
   EXPECT_EQ(refused({"model.sides=[]"}),
             "a/job.toml:40: model.kind must use every feature, got none for \"tag\"");
   EXPECT_EQ(refused({"split.by=[\"tag\"]"}),
-            "--set split.by=[\"tag\"]: split.by must be ids with one key per record of the data "
+            "split.by=[\"tag\"]: split.by must be ids with one key per record of the data "
             "file, or columns, got [ 'tag' ]");
   EXPECT_EQ(refused({"ids.tag.of=tag"}),
-            "--set ids.tag.of=tag: ids.tag.of must be ids of a column of the data file with one "
+            "ids.tag.of=tag: ids.tag.of must be ids of a column of the data file with one "
             "key per field, got 'tag'");
 }
 
@@ -250,9 +285,8 @@ TEST(JobFile, SaysWhenToSave) {
   EXPECT_FALSE(tiny_job({"checkpoint.every=end"}).checkpoint.every_epoch);
   EXPECT_EQ(tiny_job({"checkpoint.keep=0"}).checkpoint.keep, 0);
   for (const std::string wrong : {"0", "-1", "3x", "steps", "true"}) {
-    EXPECT_THAT(
-        refused({"checkpoint.every=" + wrong}),
-        testing::StartsWith("--set checkpoint.every=" + wrong + ": checkpoint.every must be "))
+    EXPECT_THAT(refused({"checkpoint.every=" + wrong}),
+                testing::StartsWith("checkpoint.every=" + wrong + ": checkpoint.every must be "))
         << wrong;
   }
 }

@@ -189,6 +189,10 @@ class ModelSpec {
   /// are read.
   virtual void read_model(TomlSection& root, const Job& job) = 0;
 
+  /// Returns the names of ids that are of use without a table of their own; others may be among
+  /// them. Requires: the data are read.
+  virtual std::vector<std::string> ids_without_tables() const { return {}; }
+
   /// Returns the names of what `Model::measure` gives, in its order.
   virtual std::vector<std::string> metrics() const = 0;
 

@@ -14,9 +14,6 @@
 namespace embertable::jobs {
 namespace {
 
-/// Maximum edit distance at which a key counts as misspelt.
-constexpr std::size_t kMisspelt = 2;
-
 /// Bytes that a message shows of a change that is refused for its size.
 constexpr std::size_t kShownChange = 40;
 
@@ -126,9 +123,9 @@ toml::table parse_limited(const std::string& text, const std::string& where) {
 }
 
 /// Reads the value of a change: TOML, or else a plain text.
-toml::table read_value(const std::string& change, const std::string& text) {
+toml::table read_value(const std::string& text, const std::string& source) {
   try {
-    return parse_limited("value = " + text, "--set " + change.substr(0, kShownChange) + "...");
+    return parse_limited("value = " + text, source.substr(0, kShownChange) + "...");
   } catch (const toml::parse_error&) {
     return toml::table{{"value", text}};
   }
@@ -154,7 +151,7 @@ void stop_parsing() {
 }
 
 TomlDocument::TomlDocument(const std::string& text, std::string path,
-                           const std::vector<std::string>& changes)
+                           const std::vector<Change>& changes)
     : path_(std::move(path)) {
   try {
     root_ = parse_limited(text, path_);
@@ -164,11 +161,12 @@ TomlDocument::TomlDocument(const std::string& text, std::string path,
                                  at.line == 0 ? "" : fmt::format("{}:{}:", at.line, at.column),
                                  error.description()));
   }
-  for (const std::string& given : changes) change(given);
+  for (const Change& given : changes) change(given);
   with_defaults_ = root_;
 }
 
-void TomlDocument::complete(bool (*fill)(toml::table&)) {
+void TomlDocument::complete(bool (*fill)(toml::table&), std::vector<std::string> taken) {
+  taken_ = std::move(taken);
   completed_ = fill(root_);
   with_defaults_ = root_;
   settings_.clear();
@@ -197,37 +195,37 @@ void TomlDocument::note(std::string_view section, std::string_view key, const T&
   }
 }
 
-void TomlDocument::change(const std::string& change) {
-  const std::size_t equals = change.find('=');
+void TomlDocument::change(const Change& change) {
+  const std::size_t equals = change.text.find('=');
   if (equals == std::string::npos || equals == 0) {
-    throw ValueError(fmt::format("--set must be KEY=VALUE, got '{}'", change));
+    throw ValueError(fmt::format("a change must be KEY=VALUE, got '{}'", change.text));
   }
-  const std::string key = change.substr(0, equals);
+  const std::string key = change.text.substr(0, equals);
   if (std::count(key.begin(), key.end(), '.') >= kMaxDepth) {
-    throw ValueError(fmt::format("--set {}: a key must have at most {} parts, got more",
-                                 change.substr(0, kShownChange), kMaxDepth));
+    throw ValueError(fmt::format("{}: a key must have at most {} parts, got more",
+                                 change.source.substr(0, kShownChange), kMaxDepth));
   }
-  changes_.emplace_back(key, change);
+  changes_.emplace_back(key, change.source);
   toml::table* table = &root_;
   std::size_t begin = 0;
   for (std::size_t dot; (dot = key.find('.', begin)) != std::string::npos; begin = dot + 1) {
     toml::node& next = table->insert(key.substr(begin, dot - begin), toml::table{}).first->second;
     if (!next.is_table()) {
-      throw ValueError(fmt::format("--set {}: {} must be a table, got {}", change,
+      throw ValueError(fmt::format("{}: {} must be a table, got {}", change.source,
                                    key.substr(0, dot), shown(next)));
     }
     table = next.as_table();
   }
-  toml::table value = read_value(change, change.substr(equals + 1));
+  toml::table value = read_value(change.text.substr(equals + 1), change.source);
   table->insert_or_assign(key.substr(begin), std::move(*value.get("value")));
 }
 
 void TomlDocument::refuse(std::string_view key_path, toml::source_region where,
                           const std::string& rule) const {
   for (std::size_t last = changes_.size(); last > 0; --last) {
-    const auto& [key, change] = changes_[last - 1];
+    const auto& [key, source] = changes_[last - 1];
     if (is_below(key_path, key) || (where.begin.line == 0 && is_below(key, key_path))) {
-      throw ValueError(fmt::format("--set {}: {}", change, rule));
+      throw ValueError(fmt::format("{}: {}", source, rule));
     }
   }
   if (where.begin.line == 0) throw ValueError(fmt::format("{}: {}", path_, rule));
@@ -262,7 +260,7 @@ const toml::node& TomlSection::require(std::string_view key, std::string_view ex
 void TomlSection::refuse_missing(std::string_view key, std::string_view expected) const {
   for (const auto& [given, value] : *table_) {
     const bool is_known = std::find(known_.begin(), known_.end(), given.str()) != known_.end();
-    if (!is_known && edit_distance(given.str(), key) <= kMisspelt)
+    if (!is_known && is_misspelt(given.str(), key))
       refuse_key(given.str(), did_you_mean(given.str(), std::span(&key, 1)));
   }
   refuse(key, fmt::format("must be {}, got nothing", expected));
@@ -420,6 +418,8 @@ std::string TomlSection::text_or_integer(std::string_view key, std::string fallb
 
 std::string TomlSection::choice(std::string_view key, const std::vector<std::string>& names,
                                 std::optional<std::string> fallback) {
+  if (!fallback && !has(key) && !names.empty())
+    refuse_missing(key, fmt::format("one of {}", fmt::join(names, ", ")));
   std::string given = fallback ? text(key, *fallback) : text(key);
   if (std::find(names.begin(), names.end(), given) == names.end()) {
     if (names.empty())
@@ -459,9 +459,13 @@ std::vector<std::string> TomlSection::take_rest() {
 }
 
 void TomlSection::finish() const {
+  std::vector<std::string> known = known_;
+  for (const std::string& path : document_->taken_) {
+    if (path.starts_with(path_ + ".")) known.push_back(path.substr(path_.size() + 1));
+  }
   for (const std::string& key : keys()) {
     if (std::find(known_.begin(), known_.end(), key) == known_.end()) {
-      refuse_key(key, did_you_mean(key, known_));
+      refuse_key(key, did_you_mean(key, known));
     }
   }
 }

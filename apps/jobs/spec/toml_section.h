@@ -9,6 +9,8 @@
 #include <variant>
 #include <vector>
 
+#include "apps/jobs/spec/change.h"
+
 namespace embertable::jobs {
 /// Ends the parsing of a text that breaks what toml++ takes for granted. Throws toml::parse_error.
 [[noreturn]] void stop_parsing();
@@ -35,15 +37,16 @@ class TomlDocument {
   static constexpr std::size_t kMaxBytes = 256 << 10;
   static constexpr std::int64_t kMaxDepth = 32;
 
-  /// `changes` are texts "a.b=value". Throws ValueError naming file and line if the text is not
-  /// TOML or is beyond a maximum, or naming the change that does not fit.
-  TomlDocument(const std::string& text, std::string path, const std::vector<std::string>& changes);
+  /// Throws ValueError naming file and line if the text is not TOML or is beyond a maximum, or
+  /// naming the source of the change that does not fit.
+  TomlDocument(const std::string& text, std::string path, const std::vector<Change>& changes);
 
   const toml::table& root() const noexcept { return root_; }
 
-  /// Lets `fill` add to the text; it returns whether it did. What was read before counts as not
-  /// read, and sections must be made anew.
-  void complete(bool (*fill)(toml::table&));
+  /// Lets `fill` change the text; it returns whether it did. What was read before counts as not
+  /// read, and sections must be made anew. `taken`: dotted keys that `fill` takes out, which errors
+  /// may still name as the nearest.
+  void complete(bool (*fill)(toml::table&), std::vector<std::string> taken);
 
   /// True if the document says more than its text, by changes or by `complete`.
   bool changed() const noexcept { return completed_ || !changes_.empty(); }
@@ -55,13 +58,13 @@ class TomlDocument {
   /// Every value that its sections have returned so far, defaults included: by dotted key, as text.
   const std::map<std::string, std::string>& settings() const noexcept { return settings_; }
 
-  /// Throws ValueError: "FILE:LINE: RULE", or "--set a.b=value: RULE".
+  /// Throws ValueError: "FILE:LINE: RULE", or "SOURCE OF A CHANGE: RULE".
   [[noreturn]] void refuse(std::string_view key_path, toml::source_region where,
                            const std::string& rule) const;
 
  private:
   friend class TomlSection;
-  void change(const std::string& change);
+  void change(const Change& change);
 
   template <class T>
   void note(std::string_view section, std::string_view key, const T& value);
@@ -69,7 +72,8 @@ class TomlDocument {
   toml::table root_;
   toml::table with_defaults_;
   bool completed_ = false;
-  std::vector<std::pair<std::string, std::string>> changes_;  ///< dotted key, change as given
+  std::vector<std::string> taken_;
+  std::vector<std::pair<std::string, std::string>> changes_;  ///< dotted key, source
   std::map<std::string, std::string> settings_;
 };
 
