@@ -5,6 +5,7 @@ Usage: convert_test.py EMBERTABLE
 
 import gzip
 import json
+import math
 import pathlib
 import resource
 import shutil
@@ -391,10 +392,23 @@ class Convert(unittest.TestCase):
         self.words("--out", self.out("item.txt"), "--table", "item", "--label", "name")
         names = [line.split()[0] for line in self.out("item.txt").read_text().splitlines()[1:]]
         self.assertIn("Item_13", names)
+        for table in "user", "tag":  # only items have names
+            code, _, err = call("export", self.saved, "--format", "word2vec", "--out", self.out("w"), "--table", table, "--label", "name")
+            self.assertEqual(code, 1)
+            self.assertIn(f"table '{table}' must have names to be words, got none: a job gives them to ids by a section [names.IDS]", err)
+            self.assertFalse(self.out("w").exists())
+        self.words("--out", self.out("named"), "--label", "name")
+        self.assertEqual(contents(self.out("named"))["user.txt"], contents(self.out())["user.txt"])
         self.words("--out", self.out("rows.txt"), "--table", "item", "--label", "row")
         rows = [line.split()[0] for line in self.out("rows.txt").read_text().splitlines()[1:]]
         self.assertEqual(rows, [str(row) for row in range(len(rows))])
         self.assertEqual(len(set(names)), len(rows))
+
+    def test_a_zero_keeps_its_sign(self):
+        self.out("w.txt").write_text("1 4\na -0 0 -1 0.5\n")
+        lines("import", self.out("w.txt"), "--format", "word2vec", "--out", self.out("run"))
+        (row,) = lines("lookup", self.out("run"), "--table", "w", "--row", 0)
+        self.assertEqual([math.copysign(1, value) for value in row["values"]], [-1, 1, -1, 1])
 
     def test_words_of_others(self):
         def refusal(text, *words):

@@ -36,6 +36,7 @@ std::vector<std::int64_t> wanted_rows(const LookupArguments& arguments, const jo
 /// Returns the shortest decimal that gives the float back, as text if it is not finite: JSON
 /// numbers are finite.
 nlohmann::ordered_json number(float value) {
+  if (value == 0 && std::signbit(value)) return -0.0;  // "-0" would be read as a whole number
   const std::string text = fmt::format("{}", value);
   return std::isfinite(value) ? nlohmann::ordered_json::parse(text) : nlohmann::ordered_json(text);
 }

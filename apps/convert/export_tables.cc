@@ -235,9 +235,10 @@ class Exporter {
     const char* ending = options_.binary ? ".bin" : ".txt";
     const bool one = chosen.size() == 1 && !fs::is_directory(options_.out);
     if (!one) check_names();
-    if (!one) checkpoint::make_directories(checkpoint::local_files(), options_.out);
     const CallerState caller = reader_.caller_state();
     const std::map<std::string, IdMap> id_maps = checkpoint::read_id_maps(reader_);
+    if (options_.label == RowLabel::kName) check_row_names(chosen, caller, id_maps);
+    if (!one) checkpoint::make_directories(checkpoint::local_files(), options_.out);
     for (const checkpoint::SavedTable& table : chosen) {
       const fs::path path = one ? options_.out : options_.out / (escape_name(table.name) + ending);
       const SavedTableShape parts{table.name, table.vocabulary_size, table.dim,
@@ -253,6 +254,24 @@ class Exporter {
                      vectors(array, saved_vectors(parts, caller)));
       done(array, path.string());
     }
+  }
+
+  /// Throws ValueError for a table that is asked for and has no names, and if none has any.
+  void check_row_names(const std::vector<checkpoint::SavedTable>& chosen, const CallerState& caller,
+                       const std::map<std::string, IdMap>& id_maps) const {
+    std::string without;
+    bool any = false;
+    for (const checkpoint::SavedTable& table : chosen) {
+      const RowKeys keys({table.name, table.vocabulary_size, table.dim, reader_.directory()},
+                         caller, id_maps);
+      any = any || keys.has_names();
+      if (!keys.has_names() && without.empty()) without = table.name;
+    }
+    if (without.empty() || (any && options_.tables.empty())) return;
+    throw ValueError(fmt::format(
+        "table '{}' must have names to be words, got none: a job gives them to ids by a "
+        "section [names.IDS]",
+        without));
   }
 
   /// Writes a step of the same number with the tables' rows in int8, without slots; what else the

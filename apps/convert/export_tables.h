@@ -12,7 +12,7 @@ namespace embertable::jobs {
 /// What names a row in a word2vec file.
 enum class RowLabel : std::uint8_t {
   kKey,   ///< its key, if a job has given it one, else its number
-  kName,  ///< its name, blanks replaced by '_'; without one as kKey
+  kName,  ///< its name, blanks replaced by '_'; a row without one as kKey
   kRow,   ///< its number
 };
 

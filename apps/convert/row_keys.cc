@@ -80,7 +80,7 @@ std::int64_t RowKeys::row_of_name(const std::string& text) const {
   if (found.size() == 1) return found.front();
   std::string listed;
   for (std::size_t i = 0; i < std::min(found.size(), kListedNames); ++i)
-    listed += fmt::format("\n  --key {:<8} {}", printable(key(found[i])),
+    listed += fmt::format("\n  key {:<8} {}", printable(key(found[i])),
                           printable(display_name(found[i])));
   throw ValueError(fmt::format("table '{}': a name must be of one row, got '{}', which {} {}:{}{}",
                                table_, text, found.size(), is_whole ? "rows have" : "names contain",

@@ -36,10 +36,10 @@ RowWords::RowWords(std::int64_t rows, TextOfRow word, TextOfRow told_apart_by)
   for (std::int64_t row = 0; row < rows && !still_shared.empty(); ++row) {
     const std::string text = (*this)(row);
     if (std::ranges::binary_search(still_shared, hash_of(text)))
-      throw ValueError(
-          fmt::format("a word must name one row, got '{}' for row {} and another one; --label row "
-                      "takes numbers",
-                      text, row));
+      throw ValueError(fmt::format(
+          "a word must name one row, got '{}' for row {} and another one; the label 'row' "
+          "takes numbers",
+          text, row));
   }
 }
 

@@ -32,11 +32,12 @@ TEST(RowWords, AreToldApartWhereRowsShareOne) {
 }
 
 TEST(RowWords, AreRefusedWhereThatGivesAnothersWord) {
-  EXPECT_EQ(embertable::refusal<ValueError>([] {
-              written({"Emma", "Emma_0", "Emma"});
-            }),
-            "a word must name one row, got 'Emma_0' for row 0 and another one; --label row takes "
-            "numbers");
+  EXPECT_EQ(
+      embertable::refusal<ValueError>([] {
+        written({"Emma", "Emma_0", "Emma"});
+      }),
+      "a word must name one row, got 'Emma_0' for row 0 and another one; the label 'row' takes "
+      "numbers");
 }
 
 }  // namespace
