@@ -62,6 +62,14 @@ class CommandLine(unittest.TestCase):
         self.assertEqual((code, out), (2, ""))
         self.assertRegex(err, r"^embertable: the command must be one of init, train, .*got \"trian\"; the nearest is 'train'$")
 
+    def test_help_is_a_command_too(self):
+        self.assertEqual(call("help"), call("--help"))
+        self.assertEqual(call("help", "train"), call("train", "--help"))
+        code, _, err = call("help", "trian")
+        self.assertEqual(code, 2)
+        self.assertIn("the nearest is 'train'", err)
+        self.assertTrue(call("rows")[2].endswith('got "rows"\n'))
+
     def test_options_stand_behind_the_command(self):
         code, out, err = call("--threads", "3", "train", "x.toml")
         self.assertEqual((code, out), (2, ""))

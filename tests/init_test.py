@@ -340,6 +340,40 @@ class Init(unittest.TestCase):
         self.init(path, "--model", "ctr", "--label", "c", "--positive", "2")
         self.assertEqual(self.job()["data"]["positive"], ["2"])
 
+    def test_an_option_of_other_models_is_refused(self):
+        ratings = self.write("ratings.csv", ["user,item,rating,time", *(f"{k % 9},{k % 7},{1 + k % 5},{k}" for k in range(90))])
+        clicks = self.write("clicks.csv", ["user,item,clicked", *(f"{k % 9},{k % 7},{k % 2}" for k in range(90))])
+        for words, said in [((ratings, "--model", "mf", "--positive", "1"), "--positive: is of --model ctr"),
+                            ((ratings, "--model", "pairwise", "--label", "rating"), "--label: is of --model mf, ctr"),
+                            ((ratings, "--model", "pairwise", "--time", "time"), "--time: is of --model mf, ctr, next_item"),
+                            ((ratings, "--model", "ctr", "--item", "item"), "--item: is of --model mf, pairwise, next_item"),
+                            ((ratings, "--model", "skipgram", "--user", "user"), "--user: is of --model mf, pairwise, next_item"),
+                            ((ratings, "--model", "skipgram", "--item", "item", "--label", "rating", "--time", "item"),
+                             "--label: is of --model mf, ctr"),
+                            ((clicks, "--user", "user"), "--user: is of --model mf, pairwise, next_item, and the columns are those of ctr")]:
+            code, _, err = self.call("init", *words)
+            self.assertEqual(code, 2)
+            self.assertIn(said + "\n", err)
+        self.assertFalse(list(self.folder.glob("*.toml")))
+        self.init(ratings, "--model", "mf", "--time", "time")
+        self.assertIn("# time = \"time\"", (self.folder / "ratings.toml").read_text())
+
+    def test_labels_0_and_1_may_be_turned_round(self):
+        path = self.write("data.csv", ["a,label", *(f"{k % 5},{k % 2}" for k in range(50))])
+        for positive, written in [("1", None), ("0", ["0"])]:
+            self.init(path, "--model", "ctr", "--positive", positive, "--force")
+            self.assertEqual(self.job()["data"].get("positive"), written)
+        self.trains()
+
+    def test_a_job_is_printed(self):
+        path = self.write("data.csv", ["user,item,rating", *(f"{k % 9},{k % 7},{1 + k % 5}" for k in range(90))])
+        self.init(path)
+        for out in "-", "/dev/stdout":
+            code, job, err = self.call("init", path, "--out", out, cwd=self.folder)
+            self.assertEqual((code, job), (0, (self.folder / "data.toml").read_text()))
+            self.assertIn("90 records, fields between ','", err)
+        self.assertEqual(sorted(file.name for file in self.folder.iterdir()), ["data.csv", "data.toml"])
+
     def test_a_terminal_is_asked(self):
         path = self.write("data.csv", ["who,what,score", *(f"{k % 9},{k % 7},{1 + k % 5}" for k in range(200))])
         try:

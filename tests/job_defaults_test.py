@@ -381,7 +381,7 @@ data = { file = "ratings.csv", label = "rating", range = [1, 5] }
     def test_a_sweep_says_what_is_wrong(self):
         path = self.write(JOBS["ratings"], "ratings.toml")
         out = self.folder / "wrong"
-        for words, said in [(("--grid", "model.dim=16..32"), "--random N draws from it"),
+        for words, said in [(("--grid", "model.dim=16..32"), "a random sweep draws from it"),
                             (("--grid", "split.train_on_validation=true,false"), "a sweep sets split.train_on_validation itself"),
                             (("--grid", "split={train_on_validation=true},{}"), "a sweep sets split.train_on_validation itself"),
                             (("--grid", "model.dim=16,32", "--set", "model.dim=8"), "--set model.dim=8: --grid tries values of model.dim"),

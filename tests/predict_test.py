@@ -78,7 +78,7 @@ class Predict(unittest.TestCase):
         for name, words in (("prediction", ["--copy", "prediction"]), ("line", ["--copy", "line"]), ("unseen", ["--copy", "3"])):
             code, out, err = call("predict", self.folder / "mf", "-", *words, given=f"item,user,{name}\n7,3,1\n")
             self.assertEqual((code, out), (1, ""))
-            self.assertIn(f"columns of scores must have different names, got '{name}' twice; --no-ids and --copy", err)
+            self.assertIn(f"columns of scores must have different names, got '{name}' twice; ids and copied columns", err)
 
     def test_the_rows_are_not_replaced_by_their_scores(self):
         path = self.folder / "rows.csv"
@@ -175,7 +175,18 @@ class Predict(unittest.TestCase):
         self.assertEqual(self.predicted("ctr", bare, "--no-label")[0], lines)
         code, _, err = call("predict", self.folder / "mf", "-", "--no-label", given="user,item\n1,2\n")
         self.assertEqual(code, 1)
-        self.assertIn("--no-label is for jobs with header = false: a header shows whether the label's column is there", err)
+        self.assertIn("rows without the label's column must be of a job with header = false: a header shows whether it is there", err)
+
+    def test_what_lines_of_items_do_not_have_is_refused(self):
+        of_records = " must be for scores of records: "
+        for model, rows, words in [("mf", "user\n3\n", ["--k", "3"]), ("pairwise", (self.data / "pairs.txt").read_text(), [])]:
+            for option, said in [("--no-ids", "columns of ids to leave out" + of_records),
+                                 ("--no-label", "rows without the label's column" + of_records),
+                                 ("--copy=1", "columns to copy" + of_records)]:
+                code, out, err = call("predict", self.folder / model, "-", *words, option, given=rows)
+                self.assertEqual((code, out), (1, ""))
+                self.assertIn(said, err)
+            self.assertEqual(call("predict", self.folder / model, "-", *words, given=rows)[0], 0)
 
     def test_hashed_keys_are_scored_without_a_vocabulary(self):
         job = self.folder / "hashed.toml"
@@ -217,7 +228,7 @@ class Predict(unittest.TestCase):
                 ([self.folder / "mf", self.folder / "none.csv"], 1, "none.csv': cannot open"),
                 ([self.folder / "mf", self.folder / "some.csv"], 1, "has no column 'user'; the nearest is 'usr'"),
                 ([self.folder / "ctr", self.data / "clicks.tsv", "--k", "3"], 1, "must be for a model that ranks them"),
-                ([self.folder / "pairwise", self.data / "pairs.txt", "--copy", "1"], 1, "must be for a model of records"),
+                ([self.folder / "pairwise", self.data / "pairs.txt", "--copy", "1"], 1, "must be for scores of records"),
                 ([self.folder / "pairwise", self.data / "pairs.txt", "--k", "0"], 2, "--k"),
                 ([self.folder / "skipgram", self.data / "text.txt"], 1, "`embertable neighbors` gives the words"),
                 ([self.folder / "mf"], 2, "FILE is required")]:

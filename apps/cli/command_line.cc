@@ -30,6 +30,14 @@ std::string refusal(CLI::App& app, const std::vector<std::string>& words) {
   return "the command " + must_be_one_of(names, words[0]);
 }
 
+/// Returns the words that "help" and "help COMMAND" are short for.
+std::vector<std::string> without_help(const std::vector<std::string>& words) {
+  if (words.empty() || words[0] != "help" || words.size() > 2) return words;
+  std::vector<std::string> asking(words.begin() + 1, words.end());
+  asking.emplace_back("--help");
+  return asking;
+}
+
 /// Says which of the words after a command is none of its arguments.
 std::string unexpected(const CLI::App& app) {
   const CLI::App& command = *app.get_subcommands().front();
@@ -77,13 +85,13 @@ int run(Invocation& invocation) {
   add_doctor(app, invocation);
   add_completion(app);
   add_manual(app);
-  if (const std::string wrong = refusal(app, invocation.words); !wrong.empty()) {
+  const std::vector<std::string> words = without_help(invocation.words);
+  if (const std::string wrong = refusal(app, words); !wrong.empty()) {
     print_message(wrong);
     return kMisused;
   }
   try {
-    app.parse(std::vector(invocation.words.rbegin(),
-                          invocation.words.rend()));  // CLI11 takes the last first
+    app.parse(std::vector(words.rbegin(), words.rend()));  // CLI11 takes the last first
   } catch (const CLI::ExtrasError& error) {
     if (app.get_subcommands().empty()) return app.exit(error) == 0 ? 0 : kMisused;
     print_message(unexpected(app));

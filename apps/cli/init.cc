@@ -44,6 +44,34 @@ struct InitArguments {
   bool force = false;
 };
 
+/// An option that only some models have a use for.
+struct RoleOption {
+  const char* name;
+  std::string InitArguments::*given;
+  std::vector<std::string> models;
+};
+
+const std::vector<RoleOption>& role_options() {
+  static const std::vector<RoleOption> all = {
+      {"--label", &InitArguments::label, {"mf", "ctr"}},
+      {"--positive", &InitArguments::positive, {"ctr"}},
+      {"--user", &InitArguments::user, {"mf", "pairwise", "next_item"}},
+      {"--item", &InitArguments::item, {"mf", "pairwise", "next_item"}},
+      {"--time", &InitArguments::time, {"mf", "ctr", "next_item"}}};
+  return all;
+}
+
+/// Refuses an option that `model` has no use for.
+void check_options(const InitArguments& arguments, const std::string& model) {
+  for (const RoleOption& option : role_options()) {
+    if ((arguments.*option.given).empty() || std::ranges::count(option.models, model) > 0) continue;
+    throw CLI::ValidationError(
+        option.name,
+        fmt::format("is of --model {}{}", fmt::join(option.models, ", "),
+                    arguments.model.empty() ? ", and the columns are those of " + model : ""));
+  }
+}
+
 /// Returns a text as TOML has it. Throws ValueError unless it is UTF-8.
 std::string toml(const std::string& text) {
   try {
@@ -182,6 +210,7 @@ class Draft {
     if (model_.empty())
       model_ = ask("What shall be trained cannot be told from the columns.", "--model",
                    {"mf", "ctr", "pairwise", "next_item"});
+    check_options(arguments_, model_);
     if (model_ == "skipgram") return;
     if (model_ == "mf" || model_ == "ctr")
       label_ = required(label_, "--label", "Which column is to be predicted?");
@@ -252,8 +281,9 @@ class Draft {
       return;
     }
     const std::vector<std::string> values = sorted(labels);
-    if (values == std::vector<std::string>{"0", "1"}) return;
     std::string positive = arguments_.positive;
+    const bool are_labels = values == std::vector<std::string>{"0", "1"};
+    if (are_labels && (positive.empty() || positive == "1")) return;
     if (positive.empty() && values.size() == 2) positive = positive_of(values);
     if (positive.empty() && values.size() > 20)
       throw ValueError(
@@ -418,22 +448,27 @@ class Draft {
   std::string lines_;
 };
 
-void print_seen(const std::string& file, const SeenFile& seen) {
+void print_seen(const std::string& file, const SeenFile& seen, std::FILE* to) {
   const std::string separator =
       seen.format.separator == '\t' ? "tabs" : fmt::format("'{}'", seen.format.separator);
-  fmt::print("{}: {}{} records, fields between {}, {}\n", file, seen.all ? "" : "the first ",
+  fmt::print(to, "{}: {}{} records, fields between {}, {}\n", file, seen.all ? "" : "the first ",
              grouped(seen.records), separator,
              seen.format.header ? "names in the first line" : "no names in the first line");
-  if (seen.broken > 0) fmt::print("  {} broken records are left out\n", grouped(seen.broken));
+  if (seen.broken > 0) fmt::print(to, "  {} broken records are left out\n", grouped(seen.broken));
   for (const SeenColumn& column : seen.columns)
-    fmt::print("  {:<22} {}\n", jobs::printable(column.name), described(column));
+    fmt::print(to, "  {:<22} {}\n", jobs::printable(column.name), described(column));
 }
 
 void run(const InitArguments& arguments) {
+  if (!arguments.model.empty()) check_options(arguments, arguments.model);
+  const bool to_file =
+      arguments.out != "-" &&
+      (arguments.out.empty() || !jobs::ResultFile::is_standard_output(arguments.out));
   SeenFile seen = jobs::look_at(arguments.file, !arguments.no_header);
-  print_seen(arguments.file, seen);
+  print_seen(arguments.file, seen, to_file ? stdout : stderr);
   Draft draft(arguments, seen);
   const std::string text = draft.text();
+  if (!to_file) return jobs::write_result("", text);
   const std::filesystem::path file = arguments.file;
   std::filesystem::path out = arguments.out;
   if (out.empty()) {
@@ -473,7 +508,9 @@ void add_init(CLI::App& app) {
   command->add_option("--time", arguments->time,
                       "column that orders a user's events, by name or number");
   command->add_flag("--no-header", arguments->no_header, "the first line does not name columns");
-  command->add_option("--out", arguments->out, "the job file; default: beside FILE")
+  command
+      ->add_option("--out", arguments->out,
+                   "the job file; -: standard output; default: beside FILE")
       ->check(not_empty());
   command->add_flag("--force", arguments->force, "replace the job file");
   command->callback([arguments] { run(*arguments); });
