@@ -374,7 +374,7 @@ TEST_F(RanksTest, RefuseADirectoryThatHoldsARunOnAll) {
   Watch watch;
   together(2, job_of(kinds()[0]), watch, options);
   EXPECT_THAT(refusals({job_of(kinds()[0]), job_of(kinds()[0])}, options),
-              testing::Each(HasSubstr("--resume goes on with it")));
+              testing::Each(HasSubstr("; resume goes on with it")));
 }
 
 TEST_F(RanksTest, EndWithAnErrorOfTheFirstOnesObserver) {
