@@ -251,12 +251,15 @@ class Init(unittest.TestCase):
         self.init(path)
         job = (self.folder / "data.toml").read_text()
         for mode, before in (("w", ""), ("a", "precious\n")):
-            log.write_text(before)
-            with open(log, mode) as out:
-                done = subprocess.run([PROGRAM, "init", path, "--out", "/dev/stdout", "--force"], stdout=out)
-            self.assertEqual(done.returncode, 0)
-            self.assertTrue(log.read_text().startswith(before + str(path)), log.read_text())
-            self.assertIn(job, log.read_text())
+            for name in "-", "/dev/stdout":
+                log.write_text(before)
+                with open(log, mode) as out:
+                    done = subprocess.run([PROGRAM, "init", path, "--out", name], stdout=out, stderr=subprocess.PIPE, text=True,
+                                          cwd=self.folder)
+                self.assertEqual(done.returncode, 0)
+                self.assertEqual(log.read_text(), before + job)
+                self.assertTrue(done.stderr.startswith(f"{path}: 600 records"), done.stderr)
+        self.assertFalse((self.folder / "-").exists())
 
     def test_names_that_no_file_can_have(self):
         path = self.write("data.csv", ["user,item,rating", *(f"{u},{i},{r}" for u, i, r in self.ratings())])
@@ -364,15 +367,6 @@ class Init(unittest.TestCase):
             self.init(path, "--model", "ctr", "--positive", positive, "--force")
             self.assertEqual(self.job()["data"].get("positive"), written)
         self.trains()
-
-    def test_a_job_is_printed(self):
-        path = self.write("data.csv", ["user,item,rating", *(f"{k % 9},{k % 7},{1 + k % 5}" for k in range(90))])
-        self.init(path)
-        for out in "-", "/dev/stdout":
-            code, job, err = self.call("init", path, "--out", out, cwd=self.folder)
-            self.assertEqual((code, job), (0, (self.folder / "data.toml").read_text()))
-            self.assertIn("90 records, fields between ','", err)
-        self.assertEqual(sorted(file.name for file in self.folder.iterdir()), ["data.csv", "data.toml"])
 
     def test_a_terminal_is_asked(self):
         path = self.write("data.csv", ["who,what,score", *(f"{k % 9},{k % 7},{1 + k % 5}" for k in range(200))])

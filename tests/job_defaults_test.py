@@ -323,7 +323,7 @@ data = { file = "ratings.csv", label = "rating", range = [1, 5] }
     def test_what_has_no_default_is_asked_for_by_its_line(self):
         for lacks, says in (('label = "rating"\n', "job.toml:1: data.label must be"),
                             ("range = [1, 5]\n", "job.toml:1: data.range must be"),
-                            ('kind = "mf"\n', "job.toml:10: model.kind must be a text, got nothing")):
+                            ('kind = "mf"\n', "job.toml:10: model.kind must be one of mf, ctr, next_item, pairwise, skipgram, got nothing")):
             code, _, err = self.call("train", "--show", self.write(JOBS["ratings"].replace(lacks, "")))
             self.assertEqual(code, 1)
             self.assertIn(says, err)
@@ -386,7 +386,7 @@ data = { file = "ratings.csv", label = "rating", range = [1, 5] }
                             (("--grid", "split={train_on_validation=true},{}"), "a sweep sets split.train_on_validation itself"),
                             (("--grid", "model.dim=16,32", "--set", "model.dim=8"), "--set model.dim=8: --grid tries values of model.dim"),
                             (("--grid", "model.dim=16,32", "--set", "model={kind=\"mf\"}"), "--grid tries values of model.dim"),
-                            (("--grid", "model.dims=16,32"), "--set model.dims=16: model has no key 'dims'"),
+                            (("--grid", "model.dims=16,32"), "grid model.dims=16: model has no key 'dims'"),
                             (("--grid", "optimizer.learning_rate=1e30"), "no run of the sweep has a measure: the run diverges")]:
             self.assertIn(said, self.sweep(path, "--out", out, "--overwrite", *words, code=1))
         for words, said in [((), "--grid is required"),

@@ -97,7 +97,7 @@ std::vector<Change> changes_of(const SweepSetting& setting, bool train_on_valida
     if (key == kTrainOnValidation || in_table)
       throw ValueError(
           fmt::format("a sweep sets {} itself: it must not be swept", kTrainOnValidation));
-    changes.push_back(key + "=" + value);
+    changes.emplace_back(key + "=" + value, fmt::format("grid {}={}", key, value));
   }
   changes.push_back(fmt::format("{}={}", kTrainOnValidation, train_on_validation));
   return changes;
