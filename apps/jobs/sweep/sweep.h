@@ -74,8 +74,8 @@ class SweepObserver {
   virtual void tested(const BestRun&) {}
 };
 
-/// Makes a job with changes. Errors name those of a setting "grid KEY=VALUE". Throws what `read_job`
-/// throws.
+/// Makes a job with changes. Errors name those of a setting "grid KEY=VALUE". Throws what
+/// `read_job` throws.
 using JobMaker = std::function<Job(const std::vector<Change>&)>;
 
 /// Trains a job with every setting and measures it on the validation part, which does not train;
