@@ -114,7 +114,7 @@ def class_text(rule, described, formula):
     text += wrapped("Slots: " + ("; ".join(slots) if slots else "none") + ".", "    ")
     text += wrapped("learning_rate: a number >= 0, or a function that is asked once per step, with the step's number if it needs an "
                     f"argument; {described['learning_rate']!r}." + (" Parameters: " + ", ".join(about) + "." if about else ""), "    ")
-    text += ["", *wrapped(OPTIONS_TEXT, "    "), "", f"    >>> embertable.{class_name(rule)}(0.1).rule", f"    {rule!r}", '    """', ""]
+    text += ["", *wrapped(OPTIONS_TEXT, "    "), "", f"    >>> embertable.{class_name(rule)}(0.1).rule", f"    {rule!r}", '    """', "", "    __slots__ = ()", ""]
     own_decay = any(name == "weight_decay" for name, *_ in parameters)
     options = [option for option in OPTIONS if not (own_decay and "weight_decay_factor" in option[0])]
     arguments = [f"learning_rate: Rate = {described['learning_rate']!r}"]

@@ -27,4 +27,10 @@ EMBERTABLE_API std::string_view to_string(RowType type) noexcept;
 /// Reverses to_string. Throws ValueError naming the accepted names.
 EMBERTABLE_API RowType parse_row_type(std::string_view name);
 
+/// Returns whether engines train rows of this type.
+EMBERTABLE_API bool is_trainable(RowType type) noexcept;
+
+/// Does the same as parse_row_type for the types that engines train.
+EMBERTABLE_API RowType parse_trainable_row_type(std::string_view name);
+
 }  // namespace embertable

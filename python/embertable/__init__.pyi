@@ -1,7 +1,7 @@
 import os
 import pathlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -43,6 +43,10 @@ _Tree = Any
 _Rate = float | Callable[[], float] | Callable[[int], float]
 _Path = str | os.PathLike[str]
 _Shape = Sequence[int | None] | None
+_Combiner = Literal["mean", "sum", "sqrtn"]
+_RowType = Literal["float32", "bfloat16"]
+_Outputs = Literal["numpy", "tensorflow", "torch", "jax"]
+_Revision = Literal["output_shapes", "batch_size"]
 _Communicator = Any  # of mpi4py: it has py2f()
 _Frame = Any  # of pandas: it has to_csv()
 
@@ -73,6 +77,7 @@ class Optimizer:
     def slots(self) -> list[tuple[str, bool, float]]: ...
     def with_learning_rate(self, learning_rate: _Rate) -> Optimizer: ...
     def __getattr__(self, name: str) -> Any: ...
+    def __setattr__(self, name: str, value: Any) -> None: ...
     @staticmethod
     def custom(
         function: Callable[[CustomTile], object],
@@ -150,12 +155,12 @@ class TableConfig:
         dim: int,
         initializer: Initializer | None = None,
         optimizer: Optimizer | None = None,
-        combiner: str = "mean",
+        combiner: _Combiner = "mean",
         name: str | None = None,
         quantization_config: QuantizationConfig | None = None,
         *,
         replicated: bool = False,
-        row_type: str = "float32",
+        row_type: _RowType = "float32",
     ) -> None: ...
     @property
     def vocabulary_size(self) -> int: ...
@@ -166,7 +171,7 @@ class TableConfig:
     @property
     def optimizer(self) -> Optimizer | None: ...
     @property
-    def combiner(self) -> str: ...
+    def combiner(self) -> _Combiner: ...
     @property
     def name(self) -> str | None: ...
     @property
@@ -174,7 +179,7 @@ class TableConfig:
     @property
     def replicated(self) -> bool: ...
     @property
-    def row_type(self) -> str: ...
+    def row_type(self) -> _RowType: ...
 
 class FeatureConfig:
     def __init__(
@@ -301,7 +306,7 @@ class EngineStrategy:
         self,
         hosts: int = 1,
         replicas_per_host: int = 1,
-        sharding: str = "div",
+        sharding: Literal["div", "mod"] = "div",
         threads: int | None = None,
         timeout: float = 60.0,
         exchange: Exchange | _Communicator | str | None = None,
@@ -331,7 +336,9 @@ class EngineStrategy:
     def core_of(self, device: str) -> int: ...
     def initialize(self) -> None: ...
 
-class PerReplica(tuple[_Tree, ...]): ...
+class PerReplica(tuple[_Tree, ...]):
+    @property
+    def values(self) -> tuple[_Tree, ...]: ...
 
 class DenseIds:
     def __init__(self, values: npt.ArrayLike) -> None: ...
@@ -355,6 +362,8 @@ class RaggedIds:
     def from_rows(rows: Iterable[Iterable[int]]) -> RaggedIds: ...
     @staticmethod
     def from_offsets(values: npt.ArrayLike, offsets: npt.ArrayLike) -> RaggedIds: ...
+    @staticmethod
+    def from_row_lengths(values: npt.ArrayLike, row_lengths: npt.ArrayLike) -> RaggedIds: ...
     @staticmethod
     def from_padded(ids: npt.ArrayLike, pad: int = -1) -> RaggedIds: ...
     @property
@@ -387,10 +396,12 @@ class IdMap:
     def rows(self, keys: npt.ArrayLike) -> npt.NDArray[np.int64]: ...
     def find(self, key: int | str | bytes) -> int | None: ...
     def key(self, row: int) -> int | str: ...
+    def keys(self, rows: npt.ArrayLike) -> npt.NDArray[Any]: ...
     def to_bytes(self) -> bytes: ...
     @staticmethod
     def from_bytes(bytes: bytes) -> IdMap: ...
     def __len__(self) -> int: ...
+    def __iter__(self) -> Iterator[int | str]: ...
     def __contains__(self, key: int | str | bytes) -> bool: ...
 
 class IdMapBuilder:
@@ -457,7 +468,7 @@ class RestoreReport:
     @property
     def grown(self) -> list[str]: ...
 
-def find_checkpoint(path: _Path) -> pathlib.Path: ...
+def find_checkpoint(path: _Path, *, step: int | None = None) -> pathlib.Path: ...
 def read_saved_state(path: _Path) -> SavedState: ...
 def digest_checkpoint(path: _Path) -> str: ...
 def verify_checkpoint(path: _Path) -> None: ...
@@ -531,16 +542,16 @@ class Embedding:
         strategy: EngineStrategy | None = None,
         *,
         pipeline_execution_with_tensor_core: bool = False,
-        out_of_range: str = "error",
+        out_of_range: Literal["error", "drop"] = "error",
         variable_batch: bool = False,
         merge_partial_shapes: bool = False,
         seed: int = 0,
         queue_capacity: int = 4,
         log: Callable[[str], object] | None = None,
-        gradient_policy: str = "error",
-        revision: str = "output_shapes",
+        gradient_policy: Literal["error", "allow"] = "error",
+        revision: _Revision = "output_shapes",
         log_configuration: Callable[[str], object] | None = None,
-        outputs: str = "numpy",
+        outputs: _Outputs = "numpy",
     ) -> None: ...
     def build(
         self, per_replica_input_shapes: _Tree | int | None = None, per_replica_batch_size: int | None = None
@@ -580,7 +591,7 @@ class Embedding:
         weights: _Tree | None = None,
         training: Any = True,
         *,
-        outputs: str | None = None,
+        outputs: _Outputs | None = None,
         out: _Tree | None = None,
     ) -> tuple[_Tree, LookupToken | None]: ...
     def replica(self, index: int) -> Replica: ...
@@ -609,6 +620,8 @@ class Embedding:
         tables: Sequence[str] | None = None,
         partial: bool = False,
         grow: Sequence[str] | None = None,
+        *,
+        step: int | None = None,
     ) -> RestoreReport: ...
     @property
     def step(self) -> int: ...
@@ -647,22 +660,23 @@ class ServingEmbedding:
         optimizer: Optimizer | None = None,
         strategy: EngineStrategy | None = None,
         *,
-        tables: str = "load",
-        checks: str = "lazy",
+        tables: Literal["load", "map"] = "load",
+        checks: Literal["lazy", "full", "none"] = "lazy",
         threads: int | None = None,
         seed: int = 0,
-        outputs: str = "numpy",
+        outputs: _Outputs = "numpy",
     ) -> None: ...
     @staticmethod
     def open(
         path: _Path,
         feature_config: _Tree | None = None,
         *,
-        tables: str = "load",
-        checks: str = "lazy",
+        tables: Literal["load", "map"] = "load",
+        checks: Literal["lazy", "full", "none"] = "lazy",
         threads: int | None = None,
         seed: int = 0,
-        outputs: str = "numpy",
+        outputs: _Outputs = "numpy",
+        step: int | None = None,
     ) -> ServingEmbedding: ...
     def restore(self, path: _Path, tables: Sequence[str] | None = None, partial: bool = False) -> RestoreReport: ...
     def build(self) -> None: ...
@@ -690,7 +704,7 @@ def serving_embedding_lookup(
     tables: Mapping[TableConfig, npt.ArrayLike],
     feature_config: _Tree,
     *,
-    revision: str = "output_shapes",
+    revision: _Revision = "output_shapes",
 ) -> _Tree: ...
 
 class RowGradients:
@@ -741,7 +755,7 @@ class DirectEmbedding:
         *,
         seed: int = 0,
         log: Callable[[str], object] | None = None,
-        outputs: str = "numpy",
+        outputs: _Outputs = "numpy",
     ) -> None: ...
     def build(self) -> None: ...
     @property
@@ -1283,7 +1297,7 @@ class ImportReport:
 def export_tables(
     path: _Path,
     out: _Path,
-    format: str,
+    format: Literal["tf", "npy", "word2vec", "int8"],
     tables: list[str] | tuple[str, ...] | None = None,
     *,
     slots: bool = False,
@@ -1295,12 +1309,12 @@ def export_tables(
 def import_tables(
     path: _Path,
     out: _Path,
-    format: str,
+    format: Literal["tf", "npy", "word2vec"],
     tables: list[str] | tuple[str, ...] | Mapping[str, _Path] | None = None,
     slots: Mapping[str, _Path] | None = None,
     *,
     step: int = 0,
-    combiner: str = "mean",
+    combiner: _Combiner = "mean",
     binary: bool = False,
 ) -> ImportReport: ...
 
@@ -1316,7 +1330,7 @@ def embedding_lookup(
     params: _ShardedOrPart,
     ids: npt.ArrayLike | RaggedIds,
     max_norm: float | None = None,
-    partition_strategy: str = "div",
+    partition_strategy: Literal["div", "mod"] = "div",
     *,
     name: str | None = None,
     validate_indices: bool | None = None,
@@ -1325,9 +1339,9 @@ def embedding_lookup_sparse(
     params: _ShardedOrPart,
     sp_ids: Any,  # SparseIds or RaggedIds, or TensorFlow's
     sp_weights: Any = None,
-    combiner: str | None = None,
+    combiner: _Combiner | None = None,
     max_norm: float | None = None,
-    partition_strategy: str = "div",
+    partition_strategy: Literal["div", "mod"] = "div",
     *,
     name: str | None = None,
     allow_fast_lookup: bool | None = None,
@@ -1336,10 +1350,10 @@ def safe_embedding_lookup_sparse(
     embedding_weights: _ShardedOrPart,
     sparse_ids: Any,  # SparseIds or RaggedIds, or TensorFlow's
     sparse_weights: Any = None,
-    combiner: str = "mean",
+    combiner: _Combiner = "mean",
     default_id: int | None = None,
     max_norm: float | None = None,
-    partition_strategy: str = "div",
+    partition_strategy: Literal["div", "mod"] = "div",
     *,
     name: str | None = None,
     allow_fast_lookup: bool | None = None,

@@ -1,40 +1,12 @@
 """What objects say of themselves: one line for repr, tables for `summary` and for notebooks."""
 
 import html
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
 from typing import Any
 
+from ._trees import leaves_like, paths_of
+
 Rows = list[list[str]]
-
-
-def paths_of(tree: Any, path: str = "") -> Iterator[tuple[str, Any]]:
-    """Yields the path and the leaf of each feature, in flatten order."""
-    def below(key: Any) -> str:
-        return f"{path}/{key}" if path else str(key)
-
-    if isinstance(tree, Mapping):
-        for key in sorted(tree):
-            yield from paths_of(tree[key], below(key))
-    elif hasattr(type(tree), "__attrs_attrs__"):
-        for field in type(tree).__attrs_attrs__:
-            yield from paths_of(getattr(tree, field.name), below(field.name))
-    elif isinstance(tree, (list, tuple)) and not hasattr(tree, "table"):
-        for i, item in enumerate(tree):
-            yield from paths_of(item, below(tree._fields[i] if hasattr(tree, "_fields") else i))
-    else:
-        yield path, tree
-
-
-def shapes_of(tree: Any, like: Any) -> list[Any]:
-    """The leaves of a tree of shapes, which are tuples, in the order of the features of `like`."""
-    if isinstance(like, Mapping):
-        return [leaf for key in sorted(like) for leaf in shapes_of(tree[key], like[key])]
-    if hasattr(type(like), "__attrs_attrs__"):
-        return [leaf for field in type(like).__attrs_attrs__
-                for leaf in shapes_of(getattr(tree, field.name), getattr(like, field.name))]
-    if isinstance(like, (list, tuple)):
-        return [leaf for one, its in zip(tree, like) for leaf in shapes_of(one, its)]
-    return [tree]
 
 
 def bytes_text(count: float) -> str:
@@ -59,7 +31,7 @@ def counted(number: int, what: str) -> str:
 
 def contents(self: Any) -> str:
     """Returns "2 tables (24 rows, 256 B), 3 features"."""
-    tables, features = self.tables, list(paths_of(self.feature_config))
+    tables, features = self.tables, paths_of(self.feature_config)
     rows = sum(table.vocabulary_size for table in tables)
     size = bytes_text(sum(map(table_bytes, tables)))
     return f"{counted(len(tables), 'table')} ({counted(rows, 'row')}, {size}), {counted(len(features), 'feature')}"
@@ -86,7 +58,7 @@ def table_rows(self: Any) -> Rows:
 
 def feature_rows(self: Any) -> Rows:
     config = self.feature_config
-    shapes = shapes_of(self.output_shapes, config) if hasattr(self, "output_shapes") else None
+    shapes = leaves_like(self.output_shapes, config) if hasattr(self, "output_shapes") else None
     known: list[Any] = []  # tables in order of first occurrence, as `tables` has them
     rows = [["feature", "table", "output shape"] if shapes else ["feature", "table"]]
     for i, (path, feature) in enumerate(paths_of(config)):

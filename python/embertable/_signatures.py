@@ -1,12 +1,16 @@
-"""Lets `inspect.signature` read the arguments of classes, methods and functions of the extension, as `help` does."""
+"""Lets `inspect.signature` read the arguments of classes, methods and functions of the extension, as `help` does, and errors say
+which argument does not fit.
+"""
 
 import ast
+import functools
 import inspect
 import re
 from collections.abc import Callable
 from typing import Any
 
 from . import _core
+from ._explanations import explanation, is_about_arguments, refused_value
 
 
 def signature_of(function: Any) -> inspect.Signature:
@@ -16,6 +20,7 @@ def signature_of(function: Any) -> inspect.Signature:
         raise ValueError(f"{function.__name__} has {len(forms)} forms")
     text, _, defaults = forms[0]
     text = re.sub(r"\\(\d+)", lambda found: f"__default({found.group(1)})", text)
+    text = text.replace("def (", "def setter(", 1)  # those of attributes have no name
     node = ast.parse(text + ": ...").body[0]
     assert isinstance(node, ast.FunctionDef)
 
@@ -58,16 +63,63 @@ class _OwnSignature:
         return self.signature
 
 
-def _called(function: Any, qualified_name: str) -> Callable[..., Any]:
+def _without_self(signature: inspect.Signature) -> inspect.Signature:
+    return signature.replace(parameters=list(signature.parameters.values())[1:])
+
+
+def _called(function: Any, qualified_name: str, is_method: bool) -> Callable[..., Any]:
     """Returns a function of Python's that calls one of nanobind's, whose type can have no `__signature__`. It costs 0.1 us."""
+    name, signature = function.__name__, signature_of(function)
+    title, first = (qualified_name.removesuffix(".__init__"), 1) if is_method else (qualified_name, 0)
 
     def call(*args: Any, **kwargs: Any) -> Any:
-        return function(*args, **kwargs)
+        try:
+            return function(*args, **kwargs)
+        except TypeError as error:
+            if not is_about_arguments(str(error), name):
+                raise
+        # The original error shows nothing of use.
+        raise TypeError(explanation(title, _without_self(signature) if is_method else signature, args[first:], kwargs))
 
-    call.__name__, call.__qualname__, call.__module__ = function.__name__, qualified_name, __package__
+    call.__name__, call.__qualname__, call.__module__ = name, qualified_name, __package__
     call.__doc__ = re.sub(r"\A\w+\(.*\) -> .*\n*", "", function.__doc__ or "") or None
-    call.__signature__ = signature_of(function)  # type: ignore[attr-defined]
+    call.__signature__ = signature  # type: ignore[attr-defined]
     return call
+
+
+def _setting(property_: property, qualified_name: str) -> property:
+    """Returns a property whose setter says what is wrong with a value."""
+    setter: Any = property_.fset
+    name = qualified_name.rsplit(".", 1)[-1]
+    if not _has_one_form(setter):
+        return property_
+    annotation = str(list(signature_of(setter).parameters.values())[1].annotation)
+
+    def change(self: Any, value: Any) -> None:
+        try:
+            setter(self, value)
+            return
+        except TypeError as error:
+            if not is_about_arguments(str(error), setter.__name__):
+                raise
+        raise TypeError(f"{qualified_name.rsplit('.', 1)[0]}: {refused_value(name, annotation, value)}")
+
+    return property(property_.fget, change, property_.fdel, property_.__doc__)
+
+
+@functools.cache
+def _constructor(type_: type) -> tuple[str, inspect.Signature] | None:
+    """The name and arguments of a class of the extension's."""
+    for base in type_.__mro__:
+        if isinstance(found := base.__dict__.get("__signature__"), _OwnSignature):
+            return type_.__name__, found.signature
+    return None
+
+
+def _explain_construction(type_: type, message: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str | None:
+    """What the extension calls where an object was not made, for a message to raise instead."""
+    known = _constructor(type_) if is_about_arguments(message, "__init__") else None
+    return None if known is None else explanation(*known, args, kwargs)
 
 
 def _has_one_form(value: Any) -> bool:
@@ -79,10 +131,14 @@ def _install_in(owner: type) -> None:
         if name == "__init__" and _has_one_form(member):
             whole = signature_of(member)
             own = whole.replace(parameters=list(whole.parameters.values())[1:], return_annotation=inspect.Signature.empty)
+            setattr(owner, name, _called(member, f"{owner.__name__}.{name}", True))  # subclasses call it
             owner.__signature__ = _OwnSignature(owner, own)  # type: ignore[attr-defined]
         elif (not name.startswith("_") or name == "__call__") and _has_one_form(member):
-            call = _called(member, f"{owner.__name__}.{name}")
-            setattr(owner, name, call if hasattr(member, "__get__") else staticmethod(call))
+            is_method = hasattr(member, "__get__")
+            call = _called(member, f"{owner.__name__}.{name}", is_method)
+            setattr(owner, name, call if is_method else staticmethod(call))
+        elif isinstance(member, property) and member.fset is not None:
+            setattr(owner, name, _setting(member, f"{owner.__name__}.{name}"))
 
 
 def install() -> dict[str, Callable[..., Any]]:
@@ -92,5 +148,6 @@ def install() -> dict[str, Callable[..., Any]]:
         if isinstance(value, type):
             _install_in(value)
         elif not name.startswith("_") and _has_one_form(value):
-            functions[name] = _called(value, name)
+            functions[name] = _called(value, name, False)
+    _core._explain_with(_explain_construction)
     return functions

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import NamedTuple
 
+from ._arguments import path_of
 from ._core import _examine
 
 __all__ = ["Diagnosis", "Finding", "doctor"]
@@ -71,5 +72,5 @@ def doctor(folder: str | os.PathLike[str] = ".") -> Diagnosis:
     >>> [finding.subject for finding in embertable.doctor(directory)][0]
     'version'
     """
-    found = [Finding(*one) for one in _examine(folder)]
+    found = [Finding(*one) for one in _examine(path_of("doctor", "folder", folder))]
     return Diagnosis(found + [Finding(name, version) for name, version in packages()])

@@ -13,6 +13,7 @@ from typing import Any, SupportsIndex
 
 import numpy as np
 
+from ._arguments import path_of, require_flag, seed_of, whole_number
 from ._core import _evaluate_run, _predict_rows, _sweep_job, _train_job
 from ._interrupts import Interrupts
 
@@ -67,6 +68,8 @@ def _job_of(what: str, job: Any, changed: Mapping[str, Any] | None, data: Any,
     if isinstance(job, Mapping):
         text = "".join(f"{_toml(what, str(key), key)} = {_toml(what, value, key)}\n" for key, value in job.items())
         job = "job"
+    elif not isinstance(job, (str, os.PathLike)):
+        raise TypeError(f"{what}: job must be the path of a job file or a dict, got {_kind(job)}")
     fixed = {"data.file": _FRAME, "data.header": True, "data.field_separator": ","} if hasattr(data, "to_csv") else {}
     return text, job, [f"{key}={_toml(what, value, key)}" for key, value in {**(changed or {}), **fixed}.items()], (
         None if progress is None else lambda event: progress(json.loads(event)))
@@ -82,6 +85,20 @@ def _with_values(result: dict[str, Any], grid: Mapping[str, Any]) -> dict[str, A
             except ValueError:  # TOML has more than JSON: inf, tables
                 run["set"][key] = given.get((key, text), text)
     return result
+
+
+def _kind(value: Any) -> str:
+    return "None" if value is None else type(value).__name__
+
+
+def _require_data(what: str, data: Any) -> None:
+    if data is not None and not hasattr(data, "to_csv") and not isinstance(data, (str, os.PathLike)):
+        raise TypeError(f"{what}: data must be the path of a folder, a pandas frame or None, got {_kind(data)}")
+
+
+def _require_flags(what: str, **flags: Any) -> None:
+    for name, value in flags.items():
+        require_flag(what, name, value)
 
 
 def _folder_of(data: Any, file: Any) -> Any:
@@ -113,11 +130,14 @@ def train(job: str | os.PathLike[str] | Mapping[str, Any], out: str | os.PathLik
 
     >>> embertable.train("job.toml", directory + "/run")  # doctest: +SKIP
     """
-    if out is not None and not os.fspath(out):
+    _require_flags("train", resume=resume, overwrite=overwrite)
+    _require_data("train", data)
+    whole_number("train", "threads", threads)
+    if out is not None and not path_of("train", "out", out):
         raise ValueError("train: out must not be empty; None trains without saving")
     text, path, changes, told = _job_of("train", job, set, data, progress)
     with Interrupts() as interrupts, _file_of(data) as file:
-        done = _train_job(path, text, changes, out or "", resume, overwrite, _folder_of(data, file), threads, skip_bad,
+        done = _train_job(path, text, changes, out or "", bool(resume), bool(overwrite), _folder_of(data, file), threads, skip_bad,
                           exchange, deadline, interrupts.any, told)
     interrupts.pass_on()
     return done
@@ -146,13 +166,18 @@ def sweep(job: str | os.PathLike[str] | Mapping[str, Any], out: str | os.PathLik
 
     >>> embertable.sweep("job.toml", directory + "/runs", {"model.dim": [16, 32]})  # doctest: +SKIP
     """
+    _require_flags("sweep", resume=resume, overwrite=overwrite, keep_runs=keep_runs, test=test)
+    _require_data("sweep", data)
+    path_of("sweep", "out", out)
+    for name, number in (("threads", threads), ("jobs", jobs)):
+        whole_number("sweep", name, number)
     text, path, changes, told = _job_of("sweep", job, set, data, progress)
     _require_dict("sweep", "grid", grid)
     keys = [_swept(key, values, random is not None) for key, values in grid.items()]
     with Interrupts() as interrupts, _file_of(data) as file:
         stamp = _content_of(file) if hasattr(data, "to_csv") else ""
-        done = _sweep_job(path, text, changes, keys, random, seed, out, resume, overwrite, _folder_of(data, file), threads,
-                          jobs, skip_bad, keep_runs, test, stamp, interrupts.any, told)
+        done = _sweep_job(path, text, changes, keys, random, seed_of("sweep", "seed", seed), out, bool(resume), bool(overwrite),
+                          _folder_of(data, file), threads, jobs, skip_bad, bool(keep_runs), bool(test), stamp, interrupts.any, told)
     interrupts.pass_on()
     result: dict[str, Any] = {}
     for event in done["events"]:
@@ -196,6 +221,9 @@ def evaluate(run: str | os.PathLike[str], *, part: str | None = None, data: str 
 
     >>> embertable.evaluate(directory + "/run", part="test")  # doctest: +SKIP
     """
+    path_of("evaluate", "run", run)
+    _require_data("evaluate", data)
+    whole_number("evaluate", "threads", threads)
     with _file_of(data) as path:
         return _evaluate_run(run, part, _folder_of(data, path), threads, skip_bad)
 
@@ -215,11 +243,14 @@ def predict(run: str | os.PathLike[str], rows: str | os.PathLike[str] | Any, *, 
 
     >>> embertable.predict(directory + "/run", "rows.csv", has_label=False)  # doctest: +SKIP
     """
+    path_of("predict", "run", run)
+    _require_flags("predict", has_label=has_label, ids=ids)
+    whole_number("predict", "threads", threads)
     columns = _columns(copy)
     if not hasattr(rows, "to_csv") and not isinstance(rows, (str, os.PathLike)):
         raise TypeError(f"predict: rows must be the path of a file or a pandas frame, got {type(rows).__name__}")
     with _file_of(rows) as path:
-        return _predict_rows(run, path, k, has_label, threads, skip_bad, ids, columns)
+        return _predict_rows(run, path, k, bool(has_label), threads, skip_bad, bool(ids), columns)
 
 
 def _columns(copy: Any) -> list[str]:

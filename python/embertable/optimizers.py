@@ -33,6 +33,8 @@ class Adadelta(Optimizer):
     'adadelta'
     """
 
+    __slots__ = ()
+
     def __init__(self, learning_rate: Rate = 0.001, rho: float = 0.95, epsilon: float = 1e-07, *,
                  clipvalue: Clip = None, clip_weight_min: float | None = None, clip_weight_max: float | None = None,
                  weight_decay_factor: float | None = None, multiply_weight_decay_factor_by_learning_rate: bool = False,
@@ -64,6 +66,8 @@ class Adagrad(Optimizer):
     >>> embertable.Adagrad(0.1).rule
     'adagrad'
     """
+
+    __slots__ = ()
 
     def __init__(self, learning_rate: Rate = 0.001, initial_accumulator_value: float = 0.1, *, clipvalue: Clip = None,
                  clip_weight_min: float | None = None, clip_weight_max: float | None = None,
@@ -98,6 +102,8 @@ class AdagradMomentum(Optimizer):
     >>> embertable.AdagradMomentum(0.1).rule
     'adagrad_momentum'
     """
+
+    __slots__ = ()
 
     def __init__(self, learning_rate: Rate = 0.001, momentum: float = 0.0, use_nesterov: bool = False,
                  exponent: float = 2.0, beta2: float = 1.0, epsilon: float = 1e-10, *, clipvalue: Clip = None,
@@ -136,6 +142,8 @@ class Adam(Optimizer):
     'adam'
     """
 
+    __slots__ = ()
+
     def __init__(self, learning_rate: Rate = 0.001, beta_1: float = 0.9, beta_2: float = 0.999, epsilon: float = 1e-07,
                  lazy_adam: bool = True, sum_inside_sqrt: bool = True, *, clipvalue: Clip = None,
                  clip_weight_min: float | None = None, clip_weight_max: float | None = None,
@@ -172,6 +180,8 @@ class AdamW(Optimizer):
     'adamw'
     """
 
+    __slots__ = ()
+
     def __init__(self, learning_rate: Rate = 0.01, beta1: float = 0.9, beta2: float = 0.999, epsilon: float = 1e-08,
                  weight_decay: float = 0.0, use_rowwise_bias_correction: bool = False, *, clipvalue: Clip = None,
                  clip_weight_min: float | None = None, clip_weight_max: float | None = None,
@@ -202,6 +212,8 @@ class Assign(Optimizer):
     >>> embertable.Assign(0.1).rule
     'assign'
     """
+
+    __slots__ = ()
 
     def __init__(self, learning_rate: Rate = 0.0, *, clipvalue: Clip = None, clip_weight_min: float | None = None,
                  clip_weight_max: float | None = None, weight_decay_factor: float | None = None,
@@ -235,6 +247,8 @@ class BoundedAdagrad(Optimizer):
     >>> embertable.BoundedAdagrad(0.1).rule
     'bounded_adagrad'
     """
+
+    __slots__ = ()
 
     def __init__(self, learning_rate: Rate = 0.001, update_accumulator_first: bool = False,
                  max_var_update: float = 0.0, max_accumulator: float = 0.0, initial_accumulator_value: float = 0.1, *,
@@ -271,6 +285,8 @@ class CenteredRMSProp(Optimizer):
     'centered_rms_prop'
     """
 
+    __slots__ = ()
+
     def __init__(self, learning_rate: Rate = 0.001, rho: float = 0.9, momentum: float = 0.0, epsilon: float = 1e-07, *,
                  clipvalue: Clip = None, clip_weight_min: float | None = None, clip_weight_max: float | None = None,
                  weight_decay_factor: float | None = None, multiply_weight_decay_factor_by_learning_rate: bool = False,
@@ -306,6 +322,8 @@ class FrequencyAwareAdagrad(Optimizer):
     >>> embertable.FrequencyAwareAdagrad(0.1).rule
     'frequency_aware_adagrad'
     """
+
+    __slots__ = ()
 
     def __init__(self, learning_rate: Rate = 0.001, l1_regularization_strength: float = 0.0,
                  l2_regularization_strength: float = 0.0, max_lr_multiplier: float = 100.0,
@@ -348,6 +366,8 @@ class FrequencyEstimator(Optimizer):
     'frequency_estimator'
     """
 
+    __slots__ = ()
+
     def __init__(self, learning_rate: Rate = 1.0, tau: float = 0.01, max_delta: float = 1000000.0,
                  outlier_threshold: float = 100.0, weight_exponent: float = 1.0, *, clipvalue: Clip = None,
                  clip_weight_min: float | None = None, clip_weight_max: float | None = None,
@@ -385,6 +405,8 @@ class FTRL(Optimizer):
     >>> embertable.FTRL(0.1).rule
     'ftrl'
     """
+
+    __slots__ = ()
 
     def __init__(self, learning_rate: Rate = 0.001, learning_rate_power: float = -0.5,
                  l1_regularization_strength: float = 0.0, l2_regularization_strength: float = 0.0, beta: float = 0.0,
@@ -428,6 +450,8 @@ class LAMB(Optimizer):
     'lamb'
     """
 
+    __slots__ = ()
+
     def __init__(self, learning_rate: Rate = 0.01, beta1: float = 0.9, beta2: float = 0.999, epsilon: float = 1e-08,
                  weight_decay: float = 0.0, *, clipvalue: Clip = None, clip_weight_min: float | None = None,
                  clip_weight_max: float | None = None, use_gradient_accumulation: bool = True,
@@ -459,6 +483,8 @@ class LarsSGD(Optimizer):
     'lars_sgd'
     """
 
+    __slots__ = ()
+
     def __init__(self, learning_rate: Rate = 0.01, momentum: float = 0.9, eta: float = 0.001,
                  weight_decay: float = 0.0, *, clipvalue: Clip = None, clip_weight_min: float | None = None,
                  clip_weight_max: float | None = None, use_gradient_accumulation: bool = True,
@@ -489,6 +515,8 @@ class Lion(Optimizer):
     >>> embertable.Lion(0.1).rule
     'lion'
     """
+
+    __slots__ = ()
 
     def __init__(self, learning_rate: Rate = 0.001, beta1: float = 0.9, beta2: float = 0.99,
                  use_non_lazy_lion: bool = False, *, clipvalue: Clip = None, clip_weight_min: float | None = None,
@@ -527,6 +555,8 @@ class MDLAdagradLight(Optimizer):
     >>> embertable.MDLAdagradLight(0.1).rule
     'mdl_adagrad_light'
     """
+
+    __slots__ = ()
 
     def __init__(self, learning_rate: Rate = 0.001, l2: float = 0.0, lr_power: float = -0.5,
                  min_servable_mdl_benefit: float = 0.0, mdl_mix_in_margin: float = 0.0,
@@ -571,6 +601,8 @@ class Momentum(Optimizer):
     'momentum'
     """
 
+    __slots__ = ()
+
     def __init__(self, learning_rate: Rate = 0.01, momentum: float = 0.9, use_nesterov: bool = False, *,
                  clipvalue: Clip = None, clip_weight_min: float | None = None, clip_weight_max: float | None = None,
                  weight_decay_factor: float | None = None, multiply_weight_decay_factor_by_learning_rate: bool = False,
@@ -602,6 +634,8 @@ class NoUpdate(Optimizer):
     >>> embertable.NoUpdate(0.1).rule
     'none'
     """
+
+    __slots__ = ()
 
     def __init__(self, learning_rate: Rate = 0.0, *, clipvalue: Clip = None, clip_weight_min: float | None = None,
                  clip_weight_max: float | None = None, weight_decay_factor: float | None = None,
@@ -635,6 +669,8 @@ class OnlineYogi(Optimizer):
     >>> embertable.OnlineYogi(0.1).rule
     'online_yogi'
     """
+
+    __slots__ = ()
 
     def __init__(self, learning_rate: Rate = 0.001, l1: float = 0.0, l2: float = 0.0, beta2: float = 0.999,
                  initial_accumulator_value: float = 0.1, *, clipvalue: Clip = None,
@@ -671,6 +707,8 @@ class PartialRowwiseAdam(Optimizer):
     'partial_rowwise_adam'
     """
 
+    __slots__ = ()
+
     def __init__(self, learning_rate: Rate = 0.01, beta1: float = 0.9, beta2: float = 0.999, epsilon: float = 1e-08,
                  weight_decay: float = 0.0, *, clipvalue: Clip = None, clip_weight_min: float | None = None,
                  clip_weight_max: float | None = None, use_gradient_accumulation: bool = True,
@@ -702,6 +740,8 @@ class PartialRowwiseLAMB(Optimizer):
     'partial_rowwise_lamb'
     """
 
+    __slots__ = ()
+
     def __init__(self, learning_rate: Rate = 0.01, beta1: float = 0.9, beta2: float = 0.999, epsilon: float = 1e-08,
                  weight_decay: float = 0.0, *, clipvalue: Clip = None, clip_weight_min: float | None = None,
                  clip_weight_max: float | None = None, use_gradient_accumulation: bool = True,
@@ -732,6 +772,8 @@ class ProximalAdagrad(Optimizer):
     >>> embertable.ProximalAdagrad(0.1).rule
     'proximal_adagrad'
     """
+
+    __slots__ = ()
 
     def __init__(self, learning_rate: Rate = 0.001, initial_accumulator_value: float = 0.1, l1: float = 0.0,
                  l2: float = 0.0, *, clipvalue: Clip = None, clip_weight_min: float | None = None,
@@ -768,6 +810,8 @@ class ProximalYogi(Optimizer):
     'proximal_yogi'
     """
 
+    __slots__ = ()
+
     def __init__(self, learning_rate: Rate = 0.01, beta1: float = 0.9, beta2: float = 0.999, epsilon: float = 0.001,
                  l1: float = 0.0, l2: float = 0.0, initial_accumulator_value: float = 1e-06, *, clipvalue: Clip = None,
                  clip_weight_min: float | None = None, clip_weight_max: float | None = None,
@@ -801,6 +845,8 @@ class RMSProp(Optimizer):
     >>> embertable.RMSProp(0.1).rule
     'rms_prop'
     """
+
+    __slots__ = ()
 
     def __init__(self, learning_rate: Rate = 0.001, rho: float = 0.9, momentum: float = 0.0, epsilon: float = 1e-07, *,
                  clipvalue: Clip = None, clip_weight_min: float | None = None, clip_weight_max: float | None = None,
@@ -836,6 +882,8 @@ class RowwiseAdagrad(Optimizer):
     'rowwise_adagrad'
     """
 
+    __slots__ = ()
+
     def __init__(self, learning_rate: Rate = 0.01, initial_accumulator_value: float = 0.0, epsilon: float = 1e-08,
                  weight_decay: float = 0.0, weight_decay_mode: Literal["none", "l2", "decoupled"] = "none", *,
                  clipvalue: Clip = None, clip_weight_min: float | None = None, clip_weight_max: float | None = None,
@@ -866,6 +914,8 @@ class SGD(Optimizer):
     >>> embertable.SGD(0.1).rule
     'sgd'
     """
+
+    __slots__ = ()
 
     def __init__(self, learning_rate: Rate = 0.01, *, clipvalue: Clip = None, clip_weight_min: float | None = None,
                  clip_weight_max: float | None = None, weight_decay_factor: float | None = None,

@@ -18,11 +18,12 @@ import warnings
 import weakref
 from collections.abc import Callable, Sequence
 from types import FrameType
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from ._core import DataError, Embedding, GivenUp, LookupToken, PerReplica, RaggedIds, RaggedWeights, _look_up_bags
+from ._trees import part_size
 
 __all__ = ["AbandonedStepWarning", "BAGS", "BAGS_OR_SINGLES", "BAGS_WITH_LAST_OFFSET", "Ids", "SINGLES", "Step", "Steps", "concatenate",
            "cut", "splits_of_lengths", "splits_of_offsets"]
@@ -90,9 +91,7 @@ def concatenate(parts: Sequence[Ids]) -> Ids:
 
 def cut(ids: Ids, parts: int) -> list[Ids]:
     """The samples in parts of equal size."""
-    size, rest = divmod(ids.samples, parts)
-    if rest:
-        raise ValueError(f"{ids.samples} samples cannot be cut into {parts} equal parts, one for each replica")
+    size = part_size(ids.samples, parts)
     if ids.splits is not None:
         at = ids.splits[::size] if size else ids.splits
         if len(at) and (at[0] != 0 or at[-1] != len(ids.values) or (np.diff(at) < 0).any()):
@@ -161,7 +160,7 @@ class Steps:
         self._features, self.any_of = list(features), any_of
         self._is_inner = _matcher(("<", _HERE, *inner))
         self.deferred = False  # gradients wait for `commit`
-        self.outputs = "numpy"  # the kind of arrays that activations are; with several replicas they are NumPy's
+        self.outputs: Literal["numpy", "torch"] = "numpy"  # the kind of arrays that activations are; with several replicas they are NumPy's
         self.abandoned = 0
         self.skipped = 0
         self.seconds = 0.0  # spent in the engine

@@ -288,6 +288,14 @@ class DeviceConfig:
     job_name: Optional[str] = None
 
 
+def _check_configs(what: str, configs: Any, kind: type) -> None:
+    if not isinstance(configs, collections.abc.Mapping):
+        raise TypeError(f"{what} must be a dict of configurations by name, got {configs!r}")
+    for name, config in configs.items():
+        if not isinstance(config, kind):
+            raise TypeError(f"{what}[{name!r}] must be a {kind.__name__} of embertable.v1, got {type(config).__name__}")
+
+
 class TPUEmbedding:
     """The engine of the first API: its tables and features are in the order of their names, and its batches have one size.
 
@@ -328,9 +336,10 @@ class TPUEmbedding:
         queue_capacity: int = 4,
         log: Optional[Callable[[str], object]] = None,
     ) -> None:
-        for name, configs in (("table_to_config_dict", table_to_config_dict), ("feature_to_config_dict", feature_to_config_dict)):
-            if not isinstance(configs, collections.abc.Mapping):
-                raise TypeError(f"{name} must be a dict of configurations by name, got {configs!r}")
+        _check_configs("table_to_config_dict", table_to_config_dict, TableConfig)
+        _check_configs("feature_to_config_dict", feature_to_config_dict, FeatureConfig)
+        if device_config is not None and not isinstance(device_config, DeviceConfig):
+            raise TypeError(f"device_config must be a DeviceConfig or None, got {type(device_config).__name__}")
         machine = device_config or DeviceConfig()
         self._tables = dict(sorted(table_to_config_dict.items()))
         self._features = dict(sorted(feature_to_config_dict.items()))

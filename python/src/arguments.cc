@@ -36,6 +36,10 @@ std::string encode(nb::handle value, const std::string& what, const char* surrog
 
 }  // namespace
 
+bool is_text(nb::handle value) {
+  return PyUnicode_Check(value.ptr()) || PyBytes_Check(value.ptr());
+}
+
 std::string text(nb::handle value) {
   return encode(checked(PyObject_Str(value.ptr())), "backslashreplace");
 }

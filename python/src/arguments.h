@@ -25,6 +25,9 @@ std::uint64_t seed_of(nb::handle value);
 /// Returns an int or a float, or what acts as one.
 double number(nb::handle value, const char* what);
 
+/// Returns whether a value is a str or bytes.
+bool is_text(nb::handle value);
+
 /// Returns str(value), for messages.
 std::string text(nb::handle value);
 

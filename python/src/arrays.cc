@@ -77,13 +77,19 @@ nb::object for_numpy(nb::handle source) {
   return found;
 }
 
+/// Returns the end of a message about texts, which are keys where ids are wanted.
+const char* text_hint(const std::string& what) {
+  const bool are_ids = what.ends_with("': ids") || what.ends_with("Ids: values");
+  return are_ids ? "; an IdMap makes integers of keys" : "";
+}
+
 /// Returns the object as a NumPy array. Throws ValueError for what is not an array.
 nb::object as_array(nb::handle source, const std::string& what, const char* of) {
   const auto refuse = [&](const std::string& why) {
     throw ValueError(what + " must be an array of " + of + ", got " + why);
   };
-  if (source.is_none() || PyUnicode_Check(source.ptr()) || PyBytes_Check(source.ptr()))
-    refuse(type_text(source));
+  if (source.is_none() || is_text(source))
+    refuse(type_text(source) + (is_text(source) ? text_hint(what) : ""));
   if (has_masked(source)) refuse("a masked array: filled() puts numbers where there are none");
   check_host_memory(source, what);
   nb::object array;
@@ -91,12 +97,16 @@ nb::object as_array(nb::handle source, const std::string& what, const char* of) 
     array = numpy().attr("asarray")(for_numpy(source));
   } catch (nb::python_error& error) {
     if (!error.matches(PyExc_ValueError)) throw;
-    refuse(type_text(source) + " of uneven lengths");
+    refuse(type_text(source) + " of uneven lengths" +
+           (what.ends_with("': ids") ? "; RaggedIds.from_rows takes them" : ""));
   }
   const bool scalar = nb::cast<int>(array.attr("ndim")) == 0;
   if (nb::cast<std::string>(array.attr("dtype").attr("kind")) == "O" &&
-      (scalar || !PyList_Check(source.ptr())))
-    refuse(type_text(source));
+      (scalar || !PyList_Check(source.ptr()))) {
+    const bool has_texts =
+        !scalar && nb::len(array) > 0 && is_text(nb::object(array.attr("flat")[nb::int_(0)]));
+    refuse(type_text(source) + (has_texts ? std::string(" of texts") + text_hint(what) : ""));
+  }
   return array;
 }
 
@@ -137,11 +147,13 @@ nb::object converted_integers(nb::handle source, const std::string& what) {
   if (kind == 'O') {
     for (const nb::handle element : array.attr("flat"))
       if (PyIndex_Check(element.ptr()) == 0)
-        throw TypeError(what + " must be integers, got " + type_text(element) + " among them");
+        throw TypeError(what + " must be integers, got " + type_text(element) + " among them" +
+                        (is_text(element) ? text_hint(what) : ""));
     throw ValueError(what + " must be integers that fit into 64 bits");
   }
   if (kind != 'i' && kind != 'u')
-    throw TypeError(what + " must be integers, got " + dtype_text(array));
+    throw TypeError(what + " must be integers, got " + dtype_text(array) +
+                    (kind == 'U' || kind == 'S' ? text_hint(what) : ""));
   if (kind == 'u') check_fits(array, what);
   const auto bytes = nb::cast<std::int64_t>(array.attr("dtype").attr("itemsize"));
   return required(array, bytes < 4 || (bytes == 4 && kind == 'i') ? "int32" : "int64");
@@ -470,7 +482,7 @@ bool is_list_of_numbers(nb::handle value) {
   nb::object first = nb::borrow(value);
   for (int level = 0; level < kMostLevels; ++level) {
     if (!is_plain_sequence(first))
-      return PyNumber_Check(first.ptr()) && !nb::hasattr(first, "__len__");
+      return is_text(first) || (PyNumber_Check(first.ptr()) && !nb::hasattr(first, "__len__"));
     if (nb::hasattr(first, "_fields")) return false;
     first = nb::steal(PySequence_GetItem(first.ptr(), 0));
     if (first.is_valid()) continue;

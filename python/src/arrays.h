@@ -128,8 +128,8 @@ class FloatRows {
   bool is_bfloat16_ = false;
 };
 
-/// True for a list or tuple that represents an array: its first innermost item is a number, or it
-/// has none.
+/// True for a list or tuple that represents an array: its first innermost item is a number, or a
+/// text, which the array then refuses; or it has none.
 bool is_list_of_numbers(nb::handle value);
 
 /// Returns a NumPy array over memory that `owner` keeps alive. Strides are in elements; none mean C

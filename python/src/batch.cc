@@ -8,7 +8,8 @@
 #include "python/src/arguments.h"
 #include "python/src/batches.h"
 #include "python/src/bindings.h"
-#include "python/src/described.h"
+#include "python/src/classes/described.h"
+#include "python/src/classes/explained_calls.h"
 
 namespace embertable::python {
 namespace {
@@ -85,6 +86,27 @@ RaggedIdsObject ragged_from_offsets(nb::handle values, nb::handle offsets) {
   }
   const nb::object splits = numpy().attr("append")(begins.object(), ids.span().size());
   return ragged_ids(ids.object(), splits, what);
+}
+
+/// Takes the length of each row, as TensorFlow's RaggedTensor and torchrec's KeyedJaggedTensor have
+/// them.
+RaggedIdsObject ragged_from_row_lengths(nb::handle values, nb::handle row_lengths) {
+  const std::string what = "RaggedIds.from_row_lengths";
+  const IntegerArray ids = vector_of<IntegerArray>(values, what + ": values");
+  const IntegerArray lengths = vector_of<IntegerArray>(row_lengths, what + ": row_lengths");
+  const IntegerSpan each = lengths.span();
+  std::vector<std::int64_t> splits{0};
+  for (std::int64_t i = 0; i < each.size(); ++i) {
+    if (each[i] < 0 || each[i] > ids.span().size() - splits.back())
+      throw ValueError(what + ": row_lengths must be >= 0, and their sum the number of ids, " +
+                       std::to_string(ids.span().size()) + "; got " + std::to_string(each[i]) +
+                       " at position " + std::to_string(i));
+    splits.push_back(splits.back() + each[i]);
+  }
+  if (splits.back() != ids.span().size())
+    throw ValueError(what + ": the sum of row_lengths must be the number of ids, " +
+                     std::to_string(ids.span().size()) + ", got " + std::to_string(splits.back()));
+  return ragged_ids(ids.object(), numpy().attr("array")(splits, "int64"), what);
 }
 
 /// Takes rows that were filled up to one length with an id that is none.
@@ -323,7 +345,7 @@ nb::tuple made_again(nb::handle self, const Arguments&... arguments) {
 }
 
 void bind_ids(nb::module_& module) {
-  nb::class_<DenseIdsObject>(module, "DenseIds",
+  nb::class_<DenseIdsObject>(module, "DenseIds", nb::type_slots(explained_slots),
                              R"(One id per output row. A plain array in a batch is the same.
 
 values: integers [n], or S + [1] for output rows of shape S. Raises TypeError, ValueError.
@@ -340,7 +362,7 @@ DenseIds(shape (2,)))")
       .def("__repr__", described)
       .def("__reduce__", [](nb::handle self) { return made_again(self, self.attr("values")); });
   nb::class_<SparseIdsObject>(
-      module, "SparseIds",
+      module, "SparseIds", nb::type_slots(explained_slots),
       R"(Ids at coordinates of a dense shape, in any order. The last axis is the one that is combined.
 
 indices: integers [nnz, rank]; values: ids [nnz]; dense_shape: [rank]. Arrays of int32 and int64 in C order are borrowed.
@@ -364,7 +386,7 @@ SparseIds(2 ids, shape (2, 3)))")
                           self.attr("dense_shape"));
       });
   nb::class_<RaggedIdsObject>(
-      module, "RaggedIds",
+      module, "RaggedIds", nb::type_slots(explained_slots),
       R"(Rows of varying length: row i has values[row_splits[i]:row_splits[i + 1]].
 
 values: ids [nnz]; row_splits: [rows + 1], rising from 0 to nnz. Arrays of int32 and int64 in C order are borrowed. Raises
@@ -404,6 +426,16 @@ vectors of integers, and for offsets that do not begin with 0, fall or lie behin
 
 >>> embertable.RaggedIds.from_offsets([1, 2, 3], [0, 2]).row_splits.tolist()
 [0, 2, 3])")
+      .def_static(
+          "from_row_lengths", ragged_from_row_lengths, nb::arg("values").none(),
+          nb::arg("row_lengths").none(),
+          R"(Makes ragged ids of the lengths of their rows, as TensorFlow and torchrec have them.
+
+values: ids [nnz]; row_lengths: [rows]. Raises TypeError, ValueError for what are no vectors of integers,
+and for lengths below 0 or of another sum than nnz.
+
+>>> embertable.RaggedIds.from_row_lengths([1, 2, 3], [2, 0, 1]).row_splits.tolist()
+[0, 2, 2, 3])")
       .def_static("from_padded", ragged_from_padded, nb::arg("ids").none(), nb::arg("pad") = -1,
                   R"(Makes ragged ids of rows that were filled up to one length.
 
@@ -422,7 +454,7 @@ ids: integers [rows, length]; pad: the id that is none. Raises TypeError, ValueE
 
 template <class Object>
 void bind_weights(nb::module_& module, const char* name, const char* doc) {
-  nb::class_<Object>(module, name, doc)
+  nb::class_<Object>(module, name, nb::type_slots(explained_slots), doc)
       .def(
           "__init__",
           [name](Object* self, nb::handle values) {

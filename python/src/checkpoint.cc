@@ -12,9 +12,9 @@
 #include "python/src/arguments.h"
 #include "python/src/arrays.h"
 #include "python/src/bindings.h"
-#include "python/src/collected.h"
-#include "python/src/copies.h"
-#include "python/src/described.h"
+#include "python/src/classes/collected.h"
+#include "python/src/classes/copies.h"
+#include "python/src/classes/described.h"
 #include "python/src/gil.h"
 #include "python/src/text_caster.h"
 
@@ -153,10 +153,28 @@ CallerState caller_state(nb::handle value) {
 
 nb::object to_python(const CallerState& state) { return nb::cast(python_state(state)); }
 
+std::filesystem::path step_directory(const std::filesystem::path& path, nb::handle step) {
+  if (step.is_none()) return path;
+  const std::int64_t number = integer(step, "step");
+  if (number < 0) throw ValueError("step must be >= 0, got " + std::to_string(number));
+  const std::string digits = std::to_string(number);  // named as docs/checkpoint_format.md says
+  return path /
+         ("step_" + std::string(12 - std::min<std::size_t>(12, digits.size()), '0') + digits);
+}
+
 std::map<std::string, IdMap> id_maps_of(nb::handle value) {
   std::map<std::string, IdMap> maps;
-  if (!value.is_none() && !nb::try_cast(value, maps))
+  if (value.is_none()) return maps;
+  if (!PyMapping_Check(value.ptr()) || !nb::hasattr(value, "items"))
     throw TypeError("id_maps must be a dict of IdMaps by name, got " + type_text(value));
+  for (const nb::handle item : value.attr("items")()) {
+    const std::string name = utf8(item[0], "the name of an id map");
+    const IdMap* map = nullptr;
+    if (!nb::try_cast(nb::object(item[1]), map) || !map)
+      throw TypeError("id_maps['" + name + "'] must be an IdMap, got " +
+                      type_text(nb::object(item[1])));
+    maps.emplace(name, *map);
+  }
   return maps;
 }
 
@@ -215,10 +233,18 @@ void bind_checkpoint(nb::module_& module) {
   const auto guard = nb::call_guard<WithoutGil, Interruptible>();
   bind_state(module);
   module.def(
-      "find_checkpoint", find_checkpoint, nb::arg("path"), guard,
+      "find_checkpoint",
+      [](const std::filesystem::path& path, nb::handle step) {
+        const std::filesystem::path directory = step_directory(path, step);
+        const WithoutGil nogil;
+        const Interruptible interruptible;
+        return find_checkpoint(directory);
+      },
+      nb::arg("path"), nb::kw_only(), nb::arg("step") = nb::none(),
       R"(Gives the directory of a run's latest step that can be opened, or of the step that the path is.
 
-path: a run's or a step's directory. Raises FileNotFoundError if there is none.
+path: a run's or a step's directory; step: the number of a step of the run, None: the latest. Raises
+FileNotFoundError if there is none.
 
 >>> saved = embertable.save_variables(directory + "/run", 7, {"v": embertable.Variable([1.0])})
 >>> embertable.find_checkpoint(directory + "/run") == saved

@@ -2,6 +2,7 @@
 
 #include <nanobind/nanobind.h>
 
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <string>
@@ -22,6 +23,10 @@ CallerState caller_state(nb::handle value);
 nb::object to_python(const CallerState& state);
 
 std::map<std::string, IdMap> id_maps_of(nb::handle value);
+
+/// Returns the directory of a run's step; the path itself if `step` is None. Whoever opens it says
+/// if it is not there: of several processes all do so together. Throws TypeError, ValueError.
+std::filesystem::path step_directory(const std::filesystem::path& path, nb::handle step);
 
 /// Returns the run of a CheckpointRun that is not closed, or opens the run of a directory. Throws
 /// TypeError, StateError, IoError.

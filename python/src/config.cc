@@ -6,7 +6,8 @@
 #include "embertable/errors.h"
 #include "python/src/arguments.h"
 #include "python/src/bindings.h"
-#include "python/src/collected.h"
+#include "python/src/classes/collected.h"
+#include "python/src/classes/explained_calls.h"
 #include "python/src/python_config.h"
 #include "python/src/python_initializer.h"
 #include "python/src/rates.h"
@@ -35,9 +36,7 @@ Combiner combiner_of(nb::handle value) {
 }
 
 RowType row_type_of(nb::handle value) {
-  if (!PyUnicode_Check(value.ptr()))
-    throw ValueError("row_type must be 'float32' or 'bfloat16', got " + type_text(value));
-  return parse_row_type(text(value));
+  return parse_trainable_row_type(PyUnicode_Check(value.ptr()) ? text(value) : type_text(value));
 }
 
 void construct_table(PythonTable* self, nb::handle vocabulary_size, nb::handle dim,
@@ -156,7 +155,7 @@ nothing and gradients go to every host; it changes no result. For small tables: 
 
 void bind_quantization(nb::module_& module) {
   nb::class_<QuantizationConfig>(
-      module, "QuantizationConfig",
+      module, "QuantizationConfig", nb::type_slots(explained_slots),
       R"(Replaces what is looked up by the nearest of evenly spaced numbers, before weights and combiner. Rows, slots and gradients
 stay as they are.
 
@@ -201,7 +200,8 @@ void bind_feature(nb::module_& module) {
       R"(One input of the model, looked up in a table. Its fields may be changed; an embedding has a copy of them.
 
 table: a TableConfig; max_sequence_length: L > 0 gives each of the first L ids of a sample an activation of its own;
-validate_weights_and_indices: serving lookups leave out ids below 0 and, but for sums, weights not above 0; output_shape: of the
+validate_weights_and_indices: serving lookups leave out ids below 0 of SparseIds and, but for sums, their weights not above 0,
+but not those of ragged and dense ids, which raise; output_shape: of the
 activations of one replica, without the dim, None: found out; name: in messages and checkpoints. Raises ValueError and
 TypeError naming the field.
 

@@ -11,7 +11,7 @@
 #include "python/src/arrays.h"
 #include "python/src/bindings.h"
 #include "python/src/callback.h"
-#include "python/src/described.h"
+#include "python/src/classes/described.h"
 #include "python/src/gil.h"
 #include "python/src/python_initializer.h"
 #include "python/src/rates.h"

@@ -10,7 +10,7 @@
 #include "python/src/arguments.h"
 #include "python/src/arrays.h"
 #include "python/src/bindings.h"
-#include "python/src/collected.h"
+#include "python/src/classes/collected.h"
 #include "python/src/engine.h"
 #include "python/src/row_access.h"
 #include "python/src/text_caster.h"
@@ -152,7 +152,13 @@ void bind_construction(EngineClass& type) {
       nb::arg("seed") = 0, nb::arg("queue_capacity") = 4, nb::arg("log") = nb::none(),
       nb::arg("gradient_policy") = "error", nb::arg("revision") = "output_shapes",
       nb::arg("log_configuration") = nb::none(), nb::arg("outputs") = "numpy",
-      R"(Accelerated with a strategy, else plain: it only holds tables. log(text) receives warnings, None:
+      R"(Accelerated with a strategy, else plain: it only holds tables. feature_config: a tree of FeatureConfigs;
+optimizer: of all tables that have none of their own. pipeline_execution_with_tensor_core: dequeue looks a
+batch up before the update of the one before, whose gradients it does not see. out_of_range: ids outside of
+their table raise DataError, 'error', or are left out of the batch, 'drop'. variable_batch: a batch may have
+fewer samples than the first one, or than build was told. merge_partial_shapes: dims that output_shape leaves
+unknown are taken from the batch. seed: of the first values of rows, >= 0. queue_capacity: how many batches
+wait in the queue, >= 1; one more waits, or raises without a timeout. log(text) receives warnings, None:
 logging.getLogger('embertable'). gradient_policy 'error': gradients that are infinite or NaN raise
 DataError before anything changes; 'allow': they change rows like others. revision: 'output_shapes', or
 'batch_size' for the rules of TensorFlow 2.4: build takes a batch size, which all features of all

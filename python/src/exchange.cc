@@ -13,7 +13,8 @@
 #include "python/src/arguments.h"
 #include "python/src/arrays.h"
 #include "python/src/bindings.h"
-#include "python/src/described.h"
+#include "python/src/classes/described.h"
+#include "python/src/classes/explained_calls.h"
 #include "python/src/errors.h"
 #include "python/src/exchange_adapter.h"
 #include "python/src/text_caster.h"
@@ -204,7 +205,7 @@ CallbackPtr python_object_of(const std::shared_ptr<Exchange>& exchange) {
 void bind_exchange(nb::module_& module) {
   bind_messages_on_loan(module);
   nb::class_<ExchangeObject>(
-      module, "Exchange",
+      module, "Exchange", nb::type_slots(explained_slots),
       "Messages between the hosts of an engine: one object for each host. A base class: derived "
       "ones "
       "define\nstart, finish and abort, and are called on any thread, one at a time.\n\n"

@@ -4,6 +4,7 @@
 #include <nanobind/operators.h>
 #include <nanobind/stl/optional.h>
 
+#include <algorithm>
 #include <deque>
 #include <string>
 #include <string_view>
@@ -13,6 +14,7 @@
 #include "python/src/arguments.h"
 #include "python/src/arrays.h"
 #include "python/src/bindings.h"
+#include "python/src/classes/explained_calls.h"
 #include "python/src/text_caster.h"
 
 namespace embertable::python {
@@ -44,8 +46,6 @@ std::string_view text_of(nb::handle key, std::deque<std::string>& made) {
   PyErr_Clear();
   return made.emplace_back(foreign_text(key, "a key"));
 }
-
-bool is_text(nb::handle key) { return PyUnicode_Check(key.ptr()) || PyBytes_Check(key.ptr()); }
 
 /// The keys of a sequence, in the kind of the map.
 struct Texts {
@@ -110,6 +110,29 @@ nb::object key_of(const IdMap& self, nb::handle row) {
   const std::int64_t number = integer(row, "row");
   if (self.kind() == KeyKind::kInteger) return nb::int_(self.integer_key(number));
   return decoded(self.string_key(number));
+}
+
+/// Returns the keys of many rows, in an array of their shape.
+nb::object keys_of(const IdMap& self, nb::handle rows) {
+  const IntegerArray array(rows, "rows");
+  const std::vector<std::int64_t> numbers = copied(array);
+  if (self.kind() == KeyKind::kInteger) {
+    std::vector<std::int64_t> keys;
+    for (const std::int64_t row : numbers) keys.push_back(self.integer_key(row));
+    const nb::object out = new_integers(array.shape());
+    const auto memory = IntegerArray(out, "keys").span();
+    std::ranges::copy(keys, static_cast<std::int64_t*>(const_cast<void*>(memory.data())));
+    return out;
+  }
+  const nb::object flat = numpy().attr("empty")(numbers.size(), "object");
+  for (std::size_t i = 0; i < numbers.size(); ++i)
+    flat[nb::int_(i)] = decoded(self.string_key(numbers[i]));
+  return flat.attr("reshape")(to_python(array.shape()));
+}
+
+nb::object iterator_of(const IdMap& self) {
+  const nb::object all = keys_of(self, numpy().attr("arange")(self.num_keys()));
+  return nb::iter(all.attr("tolist")());
 }
 
 nb::bytes bytes_of(const IdMap& self) {
@@ -208,6 +231,18 @@ row: its number. Raises IndexError outside of the keys' rows.
 >>> builder.add(["a", "b", "a"])
 >>> builder.build().key(1)
 'b')")
+      .def(
+          "keys", keys_of, nb::arg("rows"),
+          R"(Gives the keys of many rows, an array of their shape: int64, or objects that are texts.
+
+rows: integers. Iterating over the map gives all keys, in the order of their rows. Raises IndexError
+outside of the keys' rows, TypeError for what are no integers.
+
+>>> builder = embertable.IdMapBuilder("string")
+>>> builder.add(["a", "b", "a"])
+>>> id_map = builder.build()
+>>> id_map.keys([1, 0, 1]).tolist(), list(id_map)
+(['b', 'a', 'b'], ['a', 'b']))")
       .def("to_bytes", bytes_of,
            R"(Gives the map as bytes, which from_bytes takes.
 
@@ -225,6 +260,7 @@ bytes: of to_bytes. Raises DataLossError for others.
 >>> len(embertable.IdMap.from_bytes(builder.build().to_bytes()))
 2)")
       .def("__len__", &IdMap::num_keys)
+      .def("__iter__", iterator_of)
       .def(
           "__contains__",
           [](const IdMap& self, nb::handle key) { return find(self, key).has_value(); },
@@ -249,7 +285,8 @@ bytes: of to_bytes. Raises DataLossError for others.
 
 void bind_id_map(nb::module_& module) {
   bind_map(module);
-  nb::class_<IdMapBuilder>(module, "IdMapBuilder", R"(Counts keys and makes an id map of them.
+  nb::class_<IdMapBuilder>(module, "IdMapBuilder", nb::type_slots(explained_slots),
+                           R"(Counts keys and makes an id map of them.
 
 kind: "integer" or "string". Raises ValueError.
 

@@ -10,8 +10,8 @@
 #include "python/src/arrays.h"
 #include "python/src/bindings.h"
 #include "python/src/callback.h"
-#include "python/src/collected.h"
-#include "python/src/described.h"
+#include "python/src/classes/collected.h"
+#include "python/src/classes/described.h"
 #include "python/src/python_initializer.h"
 #include "python/src/text_caster.h"
 

@@ -176,7 +176,7 @@ nb::dict sweep_job(const Path& path, nb::handle text, const std::vector<std::str
   const std::int64_t draws = random.is_none() ? 0 : integer(random, "sweep: random");
   if (!random.is_none() && draws < 1)
     throw ValueError("sweep: random must be at least 1, got " + std::to_string(draws));
-  const auto chance = static_cast<std::uint64_t>(integer(seed, "sweep: seed"));
+  const std::uint64_t chance = seed_of(seed);
   const CallbackPtr told =
       progress.is_none() ? nullptr : make_callback(progress, "sweep: progress");
   const bool is_text = !text.is_none();

@@ -1,6 +1,7 @@
 // The extension module embertable._core.
 #include "embertable/version.h"
 #include "python/src/bindings.h"
+#include "python/src/classes/explained_calls.h"
 #include "python/src/gil.h"
 
 NB_MODULE(core_of_main_interpreter, module) {
@@ -11,6 +12,7 @@ NB_MODULE(core_of_main_interpreter, module) {
   module.attr("__version__") = embertable::kVersion;
   module.attr("numerics_version") = embertable::kNumericsVersion;
   watch_for_the_end();
+  bind_explained_calls(module);
   bind_errors(module);
   bind_optimizer(module);
   bind_custom_tile(module);

@@ -8,7 +8,7 @@
 #include "python/src/arguments.h"
 #include "python/src/bindings.h"
 #include "python/src/callback.h"
-#include "python/src/collected.h"
+#include "python/src/classes/collected.h"
 #include "python/src/python_config.h"
 #include "python/src/python_initializer.h"
 #include "python/src/rates.h"
@@ -205,6 +205,11 @@ nb::object option_of(const OptimizerOptions& options, const std::string& name) {
   return {};
 }
 
+[[noreturn]] void raise_attribute_error(const std::string& message) {
+  PyErr_SetObject(PyExc_AttributeError, readable(message).ptr());
+  throw nb::python_error();
+}
+
 /// Returns a parameter or an option by its name, which Python asks for where the class has none.
 nb::object attribute_of(const PythonOptimizer& self, const std::string& name) {
   if (nb::object option = option_of(self.value.options(), name); option.is_valid()) return option;
@@ -220,10 +225,46 @@ nb::object attribute_of(const PythonOptimizer& self, const std::string& name) {
     for (const OptimizerRule::Parameter& parameter : rule.parameters)
       if (parameter.name == name) return parameter_of(parameter, self.value.parameter(name));
   }
-  PyErr_SetString(
-      PyExc_AttributeError,
-      ("an optimizer of the rule '" + self.value.rule() + "' has no '" + name + "'").c_str());
-  throw nb::python_error();
+  raise_attribute_error("an optimizer of the rule '" + self.value.rule() + "' has no '" + name +
+                        "'");
+}
+
+/// Returns the names of a rule's parameters, and of the options that all rules have.
+nb::list setting_names(const PythonOptimizer& self) {
+  nb::list names;
+  for (const char* name :
+       {"clip_gradient_min", "clip_gradient_max", "clip_weight_min", "clip_weight_max",
+        "weight_decay_factor", "multiply_weight_decay_factor_by_learning_rate",
+        "use_gradient_accumulation", "low_dimensional_packing_status", "clipvalue",
+        "slot_variable_creation_fn", "step_counter"})
+    names.append(name);
+  for (const auto& [name, value] : self.value.parameters()) names.append(name);
+  return names;
+}
+
+/// Returns the names of all attributes, as dir shows them.
+nb::list attribute_names(nb::handle self) {
+  nb::list names(nb::module_::import_("builtins").attr("object").attr("__dir__")(self));
+  names.extend(setting_names(nb::cast<const PythonOptimizer&>(self)));
+  return names;
+}
+
+/// Sets what a class of the caller's keeps beside the optimizer, which does not change itself:
+/// engines that were made with it would not know.
+void set_attribute(nb::handle self, nb::handle name, nb::handle value) {
+  const auto& optimizer = nb::cast<const PythonOptimizer&>(self);
+  const std::string key = text(name);
+  if (key == "learning_rate")
+    raise_attribute_error(
+        "an optimizer does not change: with_learning_rate makes one with another rate");
+  const nb::list settings = setting_names(optimizer);
+  if (key == "rule" || nb::cast<bool>(settings.attr("__contains__")(name)))
+    raise_attribute_error("an optimizer does not change: make one with another " + key);
+  if (PyObject_GenericSetAttr(self.ptr(), name.ptr(), value.ptr()) == 0) return;
+  const nb::python_error error;
+  if (!error.matches(PyExc_AttributeError)) throw error;
+  raise_attribute_error("an optimizer of the rule '" + optimizer.value.rule() + "' has no '" + key +
+                        "' to set, and does not change");
 }
 
 nb::list slots_to_python(const std::vector<OptimizerSlot>& slots) {
@@ -359,7 +400,7 @@ row's summed gradient, clip_weight_min and clip_weight_max the row after its ste
 multiply_weight_decay_factor_by_learning_rate, times the rate, shrinks it before; use_gradient_accumulation=False makes every
 occurrence of a row a step of its own; slot_variable_creation_fn(table, slot, row_wise) gives an Initializer; step_counter (a
 number or a function) is what counts steps where a rule does; low_dimensional_packing_status is only kept. All of them are
-attributes, too. Functions are equal by identity. Raises ValueError naming rule, field, range and value.
+attributes, too, and none can be set. Functions are equal by identity. Raises ValueError naming rule, field, range and value.
 
 >>> embertable.Optimizer("rowwise_adagrad", 0.1, epsilon=1e-6).epsilon
 1e-06)");
@@ -384,6 +425,8 @@ attributes, too. Functions are equal by identity. Raises ValueError naming rule,
 >>> embertable.Adagrad(0.1).with_learning_rate(0.05).learning_rate
 0.05)")
       .def("__getattr__", attribute_of, nb::arg("name"))
+      .def("__setattr__", set_attribute, nb::arg("name"), nb::arg("value").none())
+      .def("__dir__", attribute_names)
       .def("__repr__", [](const PythonOptimizer& self) { return self.value.to_string(); })
       .def("__eq__",
            [](const PythonOptimizer& self, nb::handle other) -> nb::object {

@@ -6,8 +6,8 @@
 #include <cstdio>
 
 #include "python/src/bindings.h"
-#include "python/src/copies.h"
-#include "python/src/described.h"
+#include "python/src/classes/copies.h"
+#include "python/src/classes/described.h"
 #include "python/src/engine.h"
 #include "python/src/text_caster.h"
 

@@ -6,8 +6,9 @@
 #include "python/src/arguments.h"
 #include "python/src/bindings.h"
 #include "python/src/checkpoint.h"
-#include "python/src/copies.h"
-#include "python/src/described.h"
+#include "python/src/classes/copies.h"
+#include "python/src/classes/described.h"
+#include "python/src/classes/explained_calls.h"
 #include "python/src/engine.h"
 #include "python/src/gil.h"
 #include "python/src/text_caster.h"
@@ -60,15 +61,16 @@ Path save(Engine& self, nb::handle run, nb::handle state, nb::handle id_maps) {
   return self.run([&](const Embedding& e) { return e.save(directory, kept, maps); });
 }
 
-RestoreReport restore(Engine& self, const Path& path, nb::handle tables, bool partial,
-                      nb::handle grow) {
+RestoreReport restore(Engine& self, const Path& run, nb::handle tables, bool partial,
+                      nb::handle grow, nb::handle step) {
+  const Path path = step_directory(run, step);
   const RestoreOptions options = restore_options(tables, partial, grow);
   return self.run([&](Embedding& e) { return e.restore(path, options); });
 }
 
 void bind_run(nb::module_& module) {
   nb::class_<PythonRun> type(
-      module, "CheckpointRun",
+      module, "CheckpointRun", nb::type_slots(explained_slots),
       R"(A run directory, open for saving: until it is closed no other process, and no other object of this one, saves there. Also a
 context manager.
 
@@ -208,13 +210,15 @@ KeyboardInterrupt that comes after the commit is raised too: find_checkpoint say
 {'epoch': 1})");
   type.def(
       "restore", restore, nb::arg("path"), nb::arg("tables") = nb::none(),
-      nb::arg("partial") = false, nb::arg("grow") = nb::none(),
+      nb::arg("partial") = false, nb::arg("grow") = nb::none(), nb::kw_only(),
+      nb::arg("step") = nb::none(),
       R"(Takes tables and slots from a checkpoint, before or after build, saved on any number of hosts. Gives a
 RestoreReport.
 
 path: a step's directory, or a run's, which stands for its latest step. tables: names, only these.
 partial: what the checkpoint lacks or has in another shape stays, and is reported. grow: names of tables
-that may have more rows than were saved, the new ones with their first values. Raises RuntimeError while a
+that may have more rows than were saved, the new ones with their first values. step: the number of a step
+of the run, None: the latest. Raises RuntimeError while a
 dequeued batch lacks its gradients, KeyError for a selected table that is not there, ValueError naming all
 tables that do not fit, OSError, DataLossError naming file and block. Ctrl-C ends it before the first row
 changes, or not at all.

@@ -19,13 +19,14 @@
 #include "python/src/bindings.h"
 #include "python/src/calls.h"
 #include "python/src/checkpoint.h"
-#include "python/src/collected.h"
+#include "python/src/classes/collected.h"
+#include "python/src/classes/described.h"
 #include "python/src/configuration.h"
-#include "python/src/described.h"
 #include "python/src/dict_items.h"
 #include "python/src/engine.h"
 #include "python/src/fair_shared_mutex.h"
 #include "python/src/gil.h"
+#include "python/src/python_config.h"
 #include "python/src/row_gradients.h"
 #include "python/src/runs.h"
 #include "python/src/text_caster.h"
@@ -120,10 +121,12 @@ void construct_server(Server* self, nb::handle feature_config, nb::handle optimi
   new (self) Server(std::move(configuration), std::move(served), std::move(outputs));
 }
 
-std::unique_ptr<Server> open(const std::filesystem::path& path, nb::handle feature_config,
+std::unique_ptr<Server> open(const std::filesystem::path& run, nb::handle feature_config,
                              const std::string& tables, const std::string& checks,
-                             nb::handle threads, nb::handle seed, nb::object outputs) {
+                             nb::handle threads, nb::handle seed, nb::object outputs,
+                             nb::handle step) {
   const ServingOptions options = options_of(tables, checks, threads, seed);
+  const std::filesystem::path path = step_directory(run, step);
   Rates rates;
   std::optional<Configuration> configuration;
   if (!feature_config.is_none()) configuration.emplace(feature_config, rates);
@@ -193,6 +196,9 @@ std::map<TablePtr, TableView> views_of(const Configuration& configuration, nb::h
   if (!PyDict_Check(tables.ptr()))
     throw TypeError("tables must be a dict of arrays by TableConfig, got " + type_text(tables));
   for (const auto& [object, rows] : items_of(tables)) {
+    if (!nb::isinstance<PythonTable>(object))
+      throw TypeError("the keys of tables must be TableConfig objects, got " +
+                      text(nb::repr(object)));
     const TablePtr table = configuration.table_of(object);
     if (!table) continue;  // other features use this table
     kept.emplace_back(rows, "table '" + table->name.value_or("") + "'");
@@ -270,13 +276,15 @@ void bind_opening(ServerClass& type) {
   type.def_static("open", open, nb::arg("path"), nb::arg("feature_config") = nb::none(),
                   nb::kw_only(), nb::arg("tables") = "load", nb::arg("checks") = "lazy",
                   nb::arg("threads") = nb::none(), nb::arg("seed") = 0,
-                  nb::arg("outputs") = "numpy", R"(Opens the tables of a checkpoint for lookups.
+                  nb::arg("outputs") = "numpy", nb::arg("step") = nb::none(),
+                  R"(Opens the tables of a checkpoint for lookups.
 
 path: a step's directory, or a run's latest. feature_config: a tree of FeatureConfigs; None: the features
 that the checkpoint names, a dict by their paths, and all tables. tables: "load" copies the rows now, "map"
 reads them from the files; checks: "lazy" (each block at first touch), "full", "none". threads: of the
 lookups, None: one per CPU. seed: of first values that the checkpoint lacks. outputs: the kind of arrays
-that results are. Raises OSError, DataLossError, ValueError naming tables that do not fit.
+that results are. step: the number of a step of the run, None: the latest. Raises OSError, DataLossError,
+ValueError naming tables that do not fit.
 
 >>> table = embertable.TableConfig(8, 4, name="films")
 >>> embedding = embertable.Embedding(embertable.FeatureConfig(table), embertable.Adagrad(0.1))

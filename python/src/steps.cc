@@ -15,8 +15,8 @@
 #include "python/src/arrays.h"
 #include "python/src/batches.h"
 #include "python/src/bindings.h"
-#include "python/src/collected.h"
-#include "python/src/described.h"
+#include "python/src/classes/collected.h"
+#include "python/src/classes/described.h"
 #include "python/src/dlpack/bags.h"
 #include "python/src/dlpack/exchange_api.h"
 #include "python/src/engine.h"
@@ -419,7 +419,7 @@ Does nothing if this process is all hosts. Raises TypeError, and RuntimeError un
 
 >>> table = embertable.TableConfig(8, 4, name="films")
 >>> embedding = embertable.Embedding(embertable.FeatureConfig(table), embertable.SGD(0.1), embertable.EngineStrategy(threads=1))
->>> embedding.build(np.array([1, 2]))
+>>> embedding.build(per_replica_batch_size=2)
 >>> embedding.abandon_step("the reader has no more batches"))");
   type.def(
       "look_up", look_up, nb::arg("features").none(), nb::arg("weights") = nb::none(),

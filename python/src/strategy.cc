@@ -10,7 +10,7 @@
 #include "embertable/errors.h"
 #include "python/src/arguments.h"
 #include "python/src/bindings.h"
-#include "python/src/collected.h"
+#include "python/src/classes/collected.h"
 #include "python/src/exchange.h"
 #include "python/src/gil.h"
 #include "python/src/python_strategy.h"

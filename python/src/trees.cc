@@ -485,6 +485,9 @@ void bind_trees(nb::module_& module) {
       ">>> embertable.PerReplica([[0, 1], [2, 3]])[1]\n[2, 3]";
   members["__module__"] = "embertable";
   members["__slots__"] = nb::tuple();
+  const nb::object builtins = nb::module_::import_("builtins");
+  members["values"] = builtins.attr("property")(builtins.attr("tuple"), nb::none(), nb::none(),
+                                                "The values as a tuple, TensorFlow's name.");
   const nb::object type = nb::borrow(reinterpret_cast<PyObject*>(&PyType_Type));
   nb::object made =
       type("PerReplica", nb::make_tuple(nb::borrow(reinterpret_cast<PyObject*>(&PyTuple_Type))),

@@ -437,3 +437,17 @@ def test_memory_to_write_to_is_aligned():
     embedding.enqueue({"f": [1, 2]})
     with pytest.raises(ValueError, match="must be aligned, got float32 at an address that is no multiple of 4"):
         embedding.dequeue({"f": np.zeros(40, np.uint8)[1:33].view(np.float32).reshape(2, 4)})
+
+
+@pytest.mark.parametrize("lengths", [[2, 0, 1], np.array([2, 0, 1], np.int32), (2, 0, 1)])
+def test_ragged_ids_of_lengths(lengths):
+    ids = et.RaggedIds.from_row_lengths([5, 6, 7], lengths)
+    assert ids.row_splits.tolist() == [0, 2, 2, 3] and ids.values.tolist() == [5, 6, 7]
+
+
+def test_lengths_must_sum_to_the_ids():
+    assert et.RaggedIds.from_row_lengths([], []).row_splits.tolist() == [0]
+    for lengths, text in (([1, 1], "the sum of row_lengths must be the number of ids, 3, got 2"), ([-1, 4], "got -1 at position 0"),
+                          ([2, 2], "got 2 at position 1"), ([2**62, 2**62], "at position 0")):
+        with pytest.raises(ValueError, match=text):
+            et.RaggedIds.from_row_lengths([5, 6, 7], lengths)

@@ -301,3 +301,23 @@ def test_a_checkpoint_of_many_files_needs_few_of_them_open(tmp_path):
         et.verify_checkpoint(tmp_path)
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def test_a_step_of_a_run_is_named_by_its_number(tmp_path):
+    table = et.TableConfig(4, 2, et.Initializer.zeros(), name="t")
+    embedding = et.Embedding(et.FeatureConfig(table), et.SGD(1.0))
+    embedding.build()
+    steps = []
+    for step in (0, 3, 7):
+        embedding.assign_step(step)
+        embedding.assign_rows("t", [0], np.full((1, 2), float(step)))
+        steps.append(embedding.save(tmp_path / "run"))
+    assert [et.find_checkpoint(tmp_path / "run", step=step) for step in (0, 3, 7)] == steps
+    assert embedding.restore(tmp_path / "run", step=3).step == 3 and embedding.read_rows("t", [0]).tolist() == [[3.0, 3.0]]
+    assert et.ServingEmbedding.open(tmp_path / "run", step=0).step == 0
+    assert et.ServingEmbedding.open(tmp_path / "run").step == 7
+    for call in (embedding.restore, et.ServingEmbedding.open, et.find_checkpoint):
+        with pytest.raises(FileNotFoundError, match="step_000000000004"):
+            call(tmp_path / "run", step=4)
+        with pytest.raises(ValueError, match="step must be >= 0, got -1"):
+            call(tmp_path / "run", step=-1)

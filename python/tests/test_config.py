@@ -302,3 +302,43 @@ def test_strategies():
 def test_a_state_that_is_none_of_its_class_is_refused(config, state):
     with pytest.raises(Exception):
         type(config).__new__(type(config)).__setstate__(state)
+
+
+@pytest.mark.parametrize("optimizer", [et.Adagrad(0.1), et.Optimizer("adagrad", 0.1), et.Optimizer("adagrad", 0.1).with_learning_rate(0.2)])
+def test_an_optimizer_does_not_change(optimizer):
+    before = repr(optimizer)
+    for name, text in (("initial_accumulator_value", "make one with another initial_accumulator_value$"), ("clipvalue", "another clipvalue$"),
+                       ("rule", "another rule$"), ("learning_rate", "with_learning_rate makes one with another rate$"),
+                       ("initial_acumulator_value", "has no 'initial_acumulator_value' to set, and does not change$")):
+        with pytest.raises(AttributeError, match=text):
+            setattr(optimizer, name, 0.5)
+    assert repr(optimizer) == before and optimizer.initial_accumulator_value == 0.1
+    assert {"initial_accumulator_value", "clipvalue", "learning_rate", "with_learning_rate"} <= set(dir(optimizer))
+
+
+class NotedAdagrad(et.Adagrad):
+    def __init__(self, note):
+        super().__init__(0.1)
+        self.note = note
+
+
+def test_a_subclass_of_an_optimizer_keeps_what_it_adds():
+    noted = NotedAdagrad("mine")
+    noted.note = "other"
+    assert noted.note == "other" and et.Embedding(et.FeatureConfig(et.TableConfig(4, 2)), noted) is not None
+    with pytest.raises(AttributeError, match="does not change"):
+        noted.initial_accumulator_value = 0.5
+    assert pickle.loads(pickle.dumps(noted)) == noted == copy.deepcopy(noted)
+
+
+def test_assignments_take_float64():
+    values = np.array([0.1, 2.0])
+    for variable in (et.Variable([1.0, 1.0]), et.ShardedVariable([et.Variable([1.0]), et.Variable([1.0])])):
+        assert variable.assign(values).numpy().tolist() == values.astype(np.float32).tolist()
+        variable.assign_add(values)
+        variable.assign_sub(values[::-1].copy()[::-1])
+        assert np.allclose(variable.numpy(), values)
+        with pytest.raises(ValueError, match="got int64"):
+            variable.assign(np.array([1, 2]))
+    with pytest.raises(ValueError, match="holds int32.*got float64"):
+        et.Variable([1, 2]).assign(values)

@@ -3,6 +3,7 @@
 import copy
 import pickle
 import re
+import typing
 
 import numpy as np
 
@@ -78,3 +79,14 @@ def test_what_pickles_and_copies():
     for value in (et.TableConfig(8, 4), et.SGD(0.1), et.Initializer.constant(2), et.RaggedIds([1], [0, 1])):
         assert repr(pickle.loads(pickle.dumps(value))) == repr(copy.deepcopy(value)) == repr(value)
     assert et.IdMap.from_bytes(ids.to_bytes()).num_keys == 2
+
+
+def test_a_field_may_be_called_table():
+    class Features(typing.NamedTuple):
+        table: object
+        user: object
+
+    films = et.TableConfig(8, 4, name="films")
+    embedding = et.Embedding(Features(et.FeatureConfig(films), et.FeatureConfig(films)))
+    assert "2 features" in repr(embedding)
+    assert "'table'  films" in embedding.summary() and "'user'   films" in embedding.summary()

@@ -80,8 +80,8 @@ def test_it_says_what_it_takes(path):
     assert text, f"{path} has no docstring"
     others = [CALLABLES[other] for other in ELSEWHERE.get(path, "").split() if other in CALLABLES]
     text += "".join(text_of(other) for other in others)
-    if inspect.isclass(value) and hasattr(vars(value).get("__init__"), "__nb_signature__"):
-        text += value.__init__.__doc__
+    if inspect.isclass(value) and "__init__" in vars(value):
+        text += value.__init__.__doc__ or ""
     try:
         arguments = arguments_of(value)
     except ValueError:  # a class that programs do not make

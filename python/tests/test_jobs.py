@@ -291,7 +291,7 @@ def test_what_fails_on_one_host_fails_on_all(folder):
     (lambda: et.train("nowhere.toml"), "OSError: 'nowhere.toml': cannot open"),
     (lambda: et.train(JOB, exchange="gloo"), "ValueError: train: exchange must be 'mpi', a communicator or an Exchange"),
     (lambda: et.train(JOB, exchange=3), "TypeError: exchange must be an Exchange, got int"),
-    (lambda: et.train(JOB, threads=1.5), "TypeError: train: threads must be an integer, got float"),
+    (lambda: et.train(JOB, threads=1.5), "TypeError: train: threads must be an integer, got 1.5"),
     (lambda: et.train(JOB, resume=True), "ValueError: train: out must be a directory where resume is true, got none"),
     (lambda: et.train(JOB, threads=-1), "ValueError: train: threads must be 0..1024, got -1"),
     (lambda: et.train(JOB, deadline=-1), "ValueError: train: deadline must be above 0, got -1"),
@@ -414,3 +414,22 @@ def test_settings_of_a_sweep_are_taken_by_train(folder, tmp_path):
     for run in found["runs"]:
         assert run["set"]["tables.user.initializer"] == {"kind": "zeros"} and run["set"]["optimizer.rule"] == "sgd"
         et.train(JOB, set=run["set"], data=folder)
+
+
+@pytest.mark.parametrize("call, kind, text", [
+    (lambda: et.train(None), TypeError, "train: job must be the path of a job file or a dict, got None"),
+    (lambda: et.train(["a"]), TypeError, "train: job must be the path of a job file or a dict, got list"),
+    (lambda: et.train({}, threads=None), TypeError, "train: threads must be an integer, got None"),
+    (lambda: et.train({}, data=3), TypeError, "train: data must be the path of a folder, a pandas frame or None, got int"),
+    (lambda: et.train({}, 3), TypeError, "train: out must be a path, got int"),
+    (lambda: et.train({}, resume="no"), TypeError, "train: resume must be True or False, got 'no'"),
+    (lambda: et.evaluate(None), TypeError, "evaluate: run must be a path, got NoneType"),
+    (lambda: et.evaluate("run", data=3), TypeError, "evaluate: data must be"),
+    (lambda: et.predict("run", "rows", has_label="no"), TypeError, "predict: has_label must be True or False, got 'no'"),
+    (lambda: et.predict(None, "rows"), TypeError, "predict: run must be a path, got NoneType"),
+    (lambda: et.sweep({}, "runs", {"a": [1]}, seed=-1), ValueError, "sweep: seed must be >= 0, got -1"),
+    (lambda: et.sweep({}, None, {"a": [1]}), TypeError, "sweep: out must be a path, got NoneType"),
+    (lambda: et.doctor(3), TypeError, "doctor: folder must be a path, got int")])
+def test_arguments_are_named(call, kind, text):
+    with pytest.raises(kind, match=f"^{text}"):
+        call()

@@ -246,7 +246,7 @@ def test_replicas_get_equal_parts_of_a_batch(deferred):
         steps.give(step, [change])
         steps.commit()
     assert steps.engine.digest() == plain.engine.digest()
-    with pytest.raises(ValueError, match="5 samples cannot be cut into 2 equal parts"):
+    with pytest.raises(ValueError, match="2 replicas divide, got 5"):
         steps.look_up([ids([1], [], [], [2], [3])], True)
 
 

@@ -509,3 +509,60 @@ def test_an_id_map_that_cannot_be_replaced_is_in_the_way_of_a_saved_one_alone(tm
     path = tpu.Checkpoint(model={"kernel": np.ones(2)}).save(tmp_path / "alone")
     checkpoint = tpu.Checkpoint(model=frozen(0.0))
     assert checkpoint.restore(path).missing == ["model/keys"] and checkpoint.model.kernel.tolist() == [1, 1]
+
+
+def test_what_is_saved_nowhere_restores_nothing(tmp_path):
+    kernel = np.ones(3)
+    checkpoint = tpu.Checkpoint(kernel=kernel)
+    status = checkpoint.restore(tpu.latest_checkpoint(tmp_path / "run"))
+    assert status.expect_partial() is status and kernel.tolist() == [1.0, 1.0, 1.0] and status.step is None
+    for check in (status.assert_consumed, status.assert_existing_objects_matched, status.assert_nontrivial_match):
+        with pytest.raises(AssertionError, match="no checkpoint was given"):
+            check()
+
+
+def test_an_object_without_a_name_is_the_root(tmp_path):
+    saved = tpu.Checkpoint({"kernel": np.array([1.0, 2.0])}, bias=3).save(tmp_path / "run")
+    model = {"kernel": np.zeros(2)}
+    tpu.Checkpoint(model, bias=0).restore(saved).assert_consumed()
+    assert model["kernel"].tolist() == [1.0, 2.0]
+
+
+def test_a_manager_keeps_the_newest_steps(tmp_path):
+    model, began = {"kernel": np.zeros(2)}, []
+    manager = tpu.CheckpointManager(tpu.Checkpoint(model=model), tmp_path / "run", 2, init_fn=lambda: began.append(1))
+    assert (manager.latest_checkpoint, manager.checkpoints, manager.restore_or_initialize(), began) == (None, [], None, [1])
+    paths = []
+    for step in range(3):
+        model["kernel"][:] = step
+        paths.append(manager.save())
+    assert manager.checkpoints == paths[1:] and manager.latest_checkpoint == paths[2]
+    assert manager.directory == str(tmp_path / "run") and manager.checkpoint.model is model
+    other = {"kernel": np.zeros(2)}
+    again = tpu.CheckpointManager(tpu.Checkpoint(model=other), str(tmp_path / "run"), max_to_keep=None)
+    assert again.restore_or_initialize() == paths[2] and other["kernel"].tolist() == [2.0, 2.0]
+    again.save()
+    assert len(again.checkpoints) == 3
+
+
+def test_a_manager_of_an_embedding(tmp_path):
+    strategy = tpu.TPUStrategy(threads=1)
+    with strategy.scope():
+        embedding = tpu.TPUEmbedding(tpu.FeatureConfig(tpu.TableConfig(8, 4, name="films")), tpu.SGD(0.1))
+    manager = tpu.CheckpointManager(tpu.Checkpoint(embedding=embedding), tmp_path / "run", max_to_keep=1)
+    embedding.build(2)
+    for _ in range(2):
+        embedding.enqueue(np.array([1, 2]))
+        embedding.apply_gradients(embedding.dequeue())
+        manager.save()
+    assert [path[-3:] for path in manager.checkpoints] == ["002"]
+
+
+@pytest.mark.parametrize("arguments, kind, text", [
+    ((3, "run", None), TypeError, "checkpoint must be a Checkpoint, got int"), ((None, None, None), TypeError, "must be a Checkpoint"),
+    ((tpu.Checkpoint(a=1), 3, None), TypeError, "directory must be a path, got int"),
+    ((tpu.Checkpoint(a=1), "run", 0), ValueError, "max_to_keep must be >= 1, or None for all, got 0"),
+    ((tpu.Checkpoint(a=1), "run", 1, 3), TypeError, "init_fn must be a function or None, got int")])
+def test_a_manager_checks_its_arguments(arguments, kind, text):
+    with pytest.raises(kind, match=text):
+        tpu.CheckpointManager(*arguments)

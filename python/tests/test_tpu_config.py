@@ -224,3 +224,22 @@ def test_tables_are_those_of_any_containers():
     one, two = tpu.TableConfig(8, 4, optimizer="bad", name="one"), tpu.TableConfig(8, 4, name="two")
     with pytest.raises(ValueError, match="'one'"):
         tpu.TPUEmbedding(Pair([tpu.FeatureConfig(two)], {1: tpu.FeatureConfig(one)}), tpu.SGD(0.1))
+
+
+@pytest.mark.parametrize("config, name", [(tpu.FeatureConfig(tpu.TableConfig(8, 4)), "max_sequence_len"), (tpu.TableConfig(8, 4), "vocab_size"),
+                                          (tpu.Adagrad(0.1), "initial_accumulator"), (tpu.SGD(0.1), "lr")])
+def test_a_misspelt_attribute_is_an_error(config, name):
+    with pytest.raises(AttributeError, match=f"no (attribute )?'{name}'"):
+        setattr(config, name, 3)
+
+
+def test_a_row_id_initializer_counts_rows():
+    table = tpu.TableConfig(3, 2, tpu.RowIdInitializer(offset=5), name="t")
+    embedding = tpu.TPUEmbedding(tpu.FeatureConfig(table), tpu.SGD(0.1))
+    assert embedding.embedding_tables[table].tolist() == [[5, 5], [6, 6], [7, 7]]
+    assert repr(table.initializer) == "RowIdInitializer(offset=5)"
+
+
+def test_a_per_replica_has_its_values():
+    values = et.PerReplica([1, 2]).values
+    assert values == (1, 2) and type(values) is tuple

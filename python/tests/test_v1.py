@@ -269,3 +269,17 @@ def test_values_pickle_copy_and_compare():
     for copies in (copy.copy, copy.deepcopy, pickle.dumps):
         with pytest.raises(TypeError, match="save it"):
             copies(one_feature())
+
+
+@pytest.mark.parametrize("tables, features, more, text", [
+    ({"t": 3}, {"f": v1.FeatureConfig("t")}, {}, r"table_to_config_dict\['t'\] must be a TableConfig of embertable.v1, got int"),
+    ({"t": v1.TableConfig(4, 2)}, {"f": "t"}, {}, r"feature_to_config_dict\['f'\] must be a FeatureConfig of embertable.v1, got str"),
+    ({"t": v1.TableConfig(4, 2)}, {"f": v1.FeatureConfig("t")}, {"device_config": 3}, "device_config must be a DeviceConfig or None, got int")])
+def test_configurations_are_of_their_classes(tables, features, more, text):
+    with pytest.raises(TypeError, match=f"^{text}$"):
+        v1.TPUEmbedding(tables, features, 2, v1.INFERENCE, **more)
+
+
+def test_modes_are_named_as_here():
+    with pytest.raises(ValueError, match="optimization_parameters must be given to the table or to all in mode training"):
+        v1.TPUEmbedding({"t": v1.TableConfig(4, 2)}, {"f": v1.FeatureConfig("t")}, 2, v1.TRAINING)

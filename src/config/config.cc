@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
+#include <span>
 #include <utility>
 
 #include "base/float_environment.h"
@@ -14,6 +16,7 @@ namespace embertable {
 namespace {
 
 constexpr std::array kRowTypes = {RowType::kFloat32, RowType::kBfloat16, RowType::kInt8};
+constexpr std::array kTrainableRowTypes = {RowType::kFloat32, RowType::kBfloat16};
 constexpr std::array kCombiners = {Combiner::kSum, Combiner::kMean, Combiner::kSqrtN};
 
 bool is_combiner(Combiner combiner) {
@@ -42,6 +45,23 @@ std::string initializer_text(const TableConfig& table) {
 std::string combiner_text(const TableConfig& table) {
   if (table.custom_combiner) return table.custom_combiner->name();
   return std::string(to_string(table.combiner));
+}
+
+/// Returns "row_type must be 'float32' or 'bfloat16'".
+std::string row_type_rule(std::span<const RowType> types) {
+  std::string rule = "row_type must be ";
+  for (std::size_t i = 0; i < types.size(); ++i) {
+    if (i > 0) rule += i + 1 == types.size() ? " or " : ", ";
+    rule += "'" + std::string(to_string(types[i])) + "'";
+  }
+  return rule;
+}
+
+RowType row_type_among(std::span<const RowType> types, std::string_view name) {
+  for (const RowType type : types) {
+    if (name == to_string(type)) return type;
+  }
+  throw ValueError(row_type_rule(types) + ", got '" + std::string(name) + "'");
 }
 
 /// Returns "[16, 4]", "[None]", or "None" for unknown rank.
@@ -88,12 +108,14 @@ std::string_view to_string(RowType type) noexcept {
   return "?";
 }
 
-RowType parse_row_type(std::string_view name) {
-  for (const RowType type : kRowTypes) {
-    if (name == to_string(type)) return type;
-  }
-  throw ValueError("row_type must be 'float32', 'bfloat16' or 'int8', got '" + std::string(name) +
-                   "'");
+RowType parse_row_type(std::string_view name) { return row_type_among(kRowTypes, name); }
+
+bool is_trainable(RowType type) noexcept {
+  return std::ranges::find(kTrainableRowTypes, type) != kTrainableRowTypes.end();
+}
+
+RowType parse_trainable_row_type(std::string_view name) {
+  return row_type_among(kTrainableRowTypes, name);
 }
 
 TablePtr make_table(TableConfig table) {
@@ -136,8 +158,9 @@ void validate(const TableConfig& table) {
   }
   if (table.custom_combiner) validate(*table.custom_combiner);
   if (table.quantization_config) validate(*table.quantization_config);
-  if (table.row_type != RowType::kFloat32 && table.row_type != RowType::kBfloat16) {
-    refuse(where, "row_type must be float32 or bfloat16", std::string(to_string(table.row_type)));
+  if (!is_trainable(table.row_type)) {
+    refuse(where, row_type_rule(kTrainableRowTypes),
+           "'" + std::string(to_string(table.row_type)) + "'");
   }
 }
 

@@ -275,7 +275,8 @@ void Initializer::check(const std::string& table, std::int64_t vocabulary_size,
   std::int64_t needed = 0;
   const bool countable = !__builtin_mul_overflow(vocabulary_size, std::int64_t{dim}, &needed);
   if (!size || (countable && *size == needed)) return;
-  throw ValueError("table '" + table + "': initializer must have vocabulary_size * dim values, " +
+  throw ValueError((table.empty() ? "table" : "table '" + table + "'") +
+                   ": initializer must have vocabulary_size * dim values, " +
                    std::to_string(vocabulary_size) + " * " + std::to_string(dim) + ", got " +
                    std::to_string(*size));
 }

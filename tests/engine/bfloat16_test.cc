@@ -328,7 +328,7 @@ TEST(Bfloat16Rows, AreNotRestoredFromInt8) {
 TEST(Bfloat16Rows, OfInt8AreNotTrained) {
   EXPECT_THAT(refusal<ValueError>(
                   [] { make_table({.vocabulary_size = 2, .dim = 4, .row_type = RowType::kInt8}); }),
-              HasSubstr("row_type must be float32 or bfloat16, got int8"));
+              HasSubstr("row_type must be 'float32' or 'bfloat16', got 'int8'"));
   EXPECT_THAT(refusal<ValueError>([] { parse_row_type("float16"); }),
               HasSubstr("row_type must be 'float32', 'bfloat16' or 'int8', got 'float16'"));
 }

@@ -21,11 +21,11 @@ from typing import Any
 import numpy as np
 import torch
 
+from .._arguments import objects_of, path_of, require_kind, require_methods, whole_number
 from .._core import CallerState, CheckpointRun, find_checkpoint, read_saved_state, verify_checkpoint
 from .._core import Embedding as Engine
 from .._interrupts import Interrupts
 from . import ranks
-from .arguments import objects_of, path_of, require_kind, require_methods, whole_number
 from .modules import TableModule
 from .state import EXTRA, TableState, number_for, numbered, numbers_in
 

@@ -5,17 +5,17 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal, NoReturn
 
 import numpy as np
 import torch
 
-from .._core import EngineStrategy, Initializer, Optimizer, TableConfig
+from .._arguments import names_of, objects_of, require_flag, require_kind, require_text
+from .._core import DataError, EngineStrategy, Initializer, Optimizer, TableConfig
 from ..steps import BAGS_OR_SINGLES
-from .arguments import names_of, objects_of, require_flag, require_kind, require_text
 from .compiled import pack_bags, pack_keyed
 from .inputs import is_keyed
-from .modules import Feature, TableModule, padding_row, refuse_trace, tracing_state
+from .modules import Feature, TableModule, arguments_of, padding_row, refuse_others, refuse_trace, tracing_state
 
 __all__ = ["EmbeddingBagCollection", "EmbeddingBagConfig", "KeyedTensor"]
 
@@ -32,7 +32,7 @@ class EmbeddingBagConfig:
     initializer: Initializer | None = None
     optimizer: Optimizer | None = None
     padding_idx: int | None = None
-    row_type: str = "float32"
+    row_type: Literal["float32", "bfloat16"] = "float32"
     replicated: bool = False
 
     def __post_init__(self) -> None:
@@ -83,8 +83,10 @@ class EmbeddingBagCollection(TableModule):
 
     def __init__(self, tables: Sequence[Any], optimizer: Optimizer | None = None, *, is_weighted: bool = False,
                  strategy: EngineStrategy | None = None, seed: int | None = None, rank_gradients: str = "mean",
-                 gradient_policy: str = "error", out_of_range: str = "error") -> None:
+                 gradient_policy: Literal["error", "allow"] = "error", out_of_range: Literal["error", "drop"] = "error", **others: NoReturn) -> None:
         title = "EmbeddingBagCollection"
+        if others:
+            refuse_others(title, others, arguments_of(EmbeddingBagCollection))
         require_flag(title, "is_weighted", is_weighted)
         tables = objects_of(title, "tables", tables, "a list of EmbeddingBagConfigs")
         if not tables:
@@ -113,11 +115,16 @@ class EmbeddingBagCollection(TableModule):
         super().__init__(title, configs, features, optimizer, strategy=strategy, seed=seed, rank_gradients=rank_gradients,
                          gradient_policy=gradient_policy, out_of_range=out_of_range)
         self.is_weighted = is_weighted
+        self._configs = tables
         self._used = used  # the feature of each output
 
     def embedding_names(self) -> list[str]:
         """The names of what comes out, in order."""
         return list(self._names)
+
+    def embedding_bag_configs(self) -> list[Any]:
+        """The configurations of the tables, as they were given."""
+        return list(self._configs)
 
     def prefetch(self, *inputs: Any) -> None:
         super().prefetch(*map(self._taken, inputs))
@@ -131,16 +138,21 @@ class EmbeddingBagCollection(TableModule):
             return self._forward_compiled(features)
         if tracing_state() is not None:
             refuse_trace(self._steps.name)
-        if type(features) is dict:
-            plain = self._look_up_dict(features)
-            if plain is not None:
-                return dict(zip(self._names, plain))
         if isinstance(features, Mapping):
-            return dict(zip(self._names, self._look_up(
-                self._taken(features), lambda: self._reader.named(features, self._used))))
+            try:
+                return dict(zip(self._names, self._of_mapping(features)))
+            except DataError as error:
+                self._reader.require_offsets([features.get(name) for name in self._used], error)
+                raise
         self._require_keyed(features)
         return KeyedTensor(self._names, self._look_up(
             features, lambda: self._reader.keyed(features, self._used, self.is_weighted)))
+
+    def _of_mapping(self, features: Mapping[str, Any]) -> list[torch.Tensor]:
+        plain = self._look_up_dict(features) if type(features) is dict else None
+        if plain is not None:
+            return plain
+        return self._look_up(self._taken(features), lambda: self._reader.named(features, self._used))
 
     def _look_up_dict(self, features: dict[str, Any]) -> list[torch.Tensor] | None:
         try:
@@ -180,7 +192,7 @@ def _feature_names(title: str, index: int, table: Any) -> list[str]:
     return names_of(f"{title}: table '{table.name}'", "feature_names", table.feature_names)
 
 
-_POOLINGS = {"SUM": "sum", "MEAN": "mean", "SQRTN": "sqrtn"}
+_POOLINGS: dict[str, Literal["mean", "sum", "sqrtn"]] = {"SUM": "sum", "MEAN": "mean", "SQRTN": "sqrtn"}
 
 
 def _table_of(title: str, table: Any) -> TableConfig:
@@ -188,7 +200,7 @@ def _table_of(title: str, table: Any) -> TableConfig:
     if pooling not in _POOLINGS:
         raise ValueError(f"{title}: table '{table.name}': pooling must be sum, mean or sqrtn, got {table.pooling}")
     data_type = getattr(table, "data_type", None)
-    row_types = {"None": getattr(table, "row_type", "float32"), "FP32": "float32", "BF16": "bfloat16"}
+    row_types: dict[str, Any] = {"None": getattr(table, "row_type", "float32"), "FP32": "float32", "BF16": "bfloat16"}
     kind = str(getattr(data_type, "name", data_type))
     if kind not in row_types:
         raise ValueError(f"{title}: table '{table.name}': data_type must be FP32 or BF16, got {data_type}")

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from .arguments import require_kind, require_methods, whole_number
+from .._arguments import require_kind, require_methods, whole_number
 from .modules import TableModule
 from .rows import Rows, rows_of
 from .state import MOST_STEP, TableState

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from .._core import DataError
 from ..steps import Ids, splits_of_lengths, splits_of_offsets
 from .accelerator import IdsAhead
 
@@ -289,6 +290,25 @@ class Reader:
         if bounds.ndim != 1:
             raise ValueError(f"{self.name}: offsets of {what} must be 1-D, got shape {bounds.shape}")
         return bounds if last_offset else splits_of_offsets(bounds, count)
+
+    def require_offsets(self, values: Sequence[Any], error: DataError, last_offset: bool = False) -> None:
+        """Raises for offsets that are none, where a lookup has raised `error`. values: (ids, offsets) of each feature, or others."""
+        for feature, value in enumerate(values):
+            if not isinstance(value, (tuple, list)) or len(value) < 2 or any(
+                    not isinstance(part, torch.Tensor) or part.is_nested or part.dim() != 1 for part in value[:2]):
+                continue
+            count, offsets = len(value[0]), value[1].tolist()
+            wrong = next((i for i, at in enumerate(offsets) if not (offsets[i - 1] if i else 0) <= at <= (count if i else 0)), None)
+            if wrong is None and last_offset and offsets and offsets[-1] != count:
+                wrong = len(offsets) - 1
+            if wrong is None and (offsets or not count):
+                continue
+            rule = "begin with 0, not fall, and be at most" if not last_offset else "begin with 0, not fall, and end with"
+            got = "none" if wrong is None else f"{offsets[wrong]} at position {wrong}"
+            hint = "; torch.cumsum makes them of lengths, whose sum that is" if offsets and sum(offsets) == count else ""
+            raised = DataError(f"{self.name}: offsets of {self.what[feature]} must {rule} the number of ids, {count}; got {got}{hint}")
+            raised.feature, raised.replica, raised.sample, raised.position = error.feature, error.replica, wrong, None
+            raise raised from None
 
     def _ragged(self, ids: Any, what: str) -> tuple[np.ndarray, np.ndarray, Any]:
         if isinstance(ids, torch.Tensor) and ids.is_nested:

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import inspect
 import itertools
 import os
 import weakref
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn
 
 import numpy as np
 import torch
 
+from .._arguments import require_flag, require_kind, require_text, whole_number
+from .._core import DataError, EngineStrategy, FeatureConfig, Initializer, Optimizer, TableConfig, _exchanges
 from .._core import Embedding as Engine
-from .._core import EngineStrategy, FeatureConfig, Initializer, Optimizer, TableConfig, _exchanges
+from .._explanations import nearest
+from ..optimizers import NoUpdate
 from ..steps import BAGS, BAGS_WITH_LAST_OFFSET, SINGLES, Ids, Step, Steps
 from . import ranks
 from .accelerator import Accelerator
-from .arguments import require_flag, require_kind, require_text, whole_number
 from .autograd import LookUp, is_recomputation
 from .compiled import compiled_look_up, next_call, pack_bags, pack_singles, register
 from .inputs import Reader, rows_of_nested, tensors_read
@@ -25,12 +28,16 @@ from .rows import float32_of, ids_of, rows_of
 from .state import TableState
 from .transfers import Cuda
 
-__all__ = ["Embedding", "EmbeddingBag", "Feature", "TableModule", "padding_row", "refuse_trace", "tracing_state"]
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+__all__ = ["Embedding", "EmbeddingBag", "Feature", "TableModule", "arguments_of", "padding_row", "refuse_others", "refuse_trace",
+           "tracing_state"]
 
 # Batches are of any size: the engine is built for one that no batch reaches.
 _MOST_SAMPLES = 1 << 30
 _TORCH = os.path.dirname(torch.__file__) + os.sep
-_ROW_TYPES = {torch.float32: "float32", torch.bfloat16: "bfloat16"}
+_ROW_TYPES: dict[torch.dtype, Literal["float32", "bfloat16"]] = {torch.float32: "float32", torch.bfloat16: "bfloat16"}
 _unseeded = itertools.count(1)
 is_grad_enabled = torch.is_grad_enabled  # bound once: attribute lookups cost time in each call
 tracing_state = torch._C._get_tracing_state
@@ -52,8 +59,8 @@ class TableModule(torch.nn.Module):
     _key = "weight"  # of the rows in a state_dict, as in that of nn.EmbeddingBag; that of a collection has {table}
 
     def __init__(self, name: str, tables: Sequence[TableConfig], features: Sequence[Feature], optimizer: Optimizer | None, *,
-                 strategy: EngineStrategy | None, seed: int | None, rank_gradients: str, gradient_policy: str,
-                 out_of_range: str) -> None:
+                 strategy: EngineStrategy | None, seed: int | None, rank_gradients: str, gradient_policy: Literal["error", "allow"],
+                 out_of_range: Literal["error", "drop"]) -> None:
         """`name` begins messages. `optimizer` is that of tables without one of their own."""
         super().__init__()
         if rank_gradients not in ("mean", "sum"):
@@ -364,18 +371,65 @@ def refuse_trace(name: str) -> None:
                        "part alone")
 
 
-class EmbeddingBag(TableModule):
+# What torch's and torchrec's modules take, and these do not.
+_INSTEAD = {
+    "device": "rows are in memory of the host, and .to(device) says where activations are",
+    "sparse": "gradients are sparse in any case",
+    "max_norm": "rows are not renormalized; clip_weight_min and clip_weight_max of an optimizer limit them",
+    "norm_type": "rows are not renormalized",
+    "scale_grad_by_freq": "gradients are not scaled by how often an id comes; mode='mean' divides by the ids of a bag",
+    "_weight": "from_pretrained(rows) takes rows, and so does initializer=embertable.Initializer.values(rows)",
+    "_freeze": "from_pretrained(rows) makes rows that do not change",
+}
+
+
+def refuse_others(title: str, others: Mapping[str, Any], names: Sequence[str]) -> None:
+    """Raises TypeError for keyword arguments that a module does not have."""
+    for name in others:
+        if name in _INSTEAD:
+            raise TypeError(f"{title}: {name} is not offered: {_INSTEAD[name]}")
+        raise TypeError(f"{title}: there is no argument '{name}'{nearest(name, names)}")
+
+
+def arguments_of(module: type) -> list[str]:
+    parameters = inspect.signature(module).parameters.values()
+    return [parameter.name for parameter in parameters if parameter.kind is not parameter.VAR_KEYWORD]
+
+
+class _OneTable(TableModule):
+    """A module of one table."""
+
+    @classmethod
+    def from_pretrained(cls, embeddings: Any, freeze: bool = True, *, optimizer: Optimizer | None = None, **options: Any) -> Self:
+        """Makes a module whose rows begin as `embeddings`, a tensor or array [num_embeddings, embedding_dim].
+
+        freeze: they never change, and no optimizer is taken; with freeze=False the module needs one. options: those of the class.
+        """
+        title = cls.__name__
+        require_flag(title, "freeze", freeze)
+        rows = np.asarray(float32_of(rows_of(title, "embeddings", embeddings)))
+        if rows.ndim != 2:
+            raise ValueError(f"{title}: embeddings must have shape [num_embeddings, embedding_dim], got {list(rows.shape)}")
+        if freeze and optimizer is not None:
+            raise ValueError(f"{title}: freeze must be False where an optimizer is given, which would not be used")
+        chosen = NoUpdate() if freeze else optimizer
+        return cls(*rows.shape, optimizer=chosen, initializer=Initializer.values(rows), **options)  # type: ignore[arg-type, call-arg, misc]
+
+
+class EmbeddingBag(_OneTable):
     """As torch.nn.EmbeddingBag: bags of ids to the sum, mean or sqrtn of their rows.
 
     Ids of `padding_idx` count as absent. Rows begin as the initializer says, standard normal by default, drawn by torch's
-    seed unless `seed` is given.
+    seed unless `seed` is given; `from_pretrained` takes rows.
     """
 
-    def __init__(self, num_embeddings: int, embedding_dim: int, *, mode: str = "mean", padding_idx: int | None = None,
+    def __init__(self, num_embeddings: int, embedding_dim: int, *, mode: Literal["mean", "sum", "sqrtn"] = "mean", padding_idx: int | None = None,
                  optimizer: Optimizer, initializer: Initializer | None = None, include_last_offset: bool = False,
                  strategy: EngineStrategy | None = None, seed: int | None = None, rank_gradients: str = "mean",
-                 gradient_policy: str = "error", out_of_range: str = "error", name: str = "weight",
-                 dtype: torch.dtype | None = None, replicated: bool = False) -> None:
+                 gradient_policy: Literal["error", "allow"] = "error", out_of_range: Literal["error", "drop"] = "error", name: str = "weight",
+                 dtype: torch.dtype | None = None, replicated: bool = False, **others: NoReturn) -> None:
+        if others:
+            refuse_others("EmbeddingBag", others, arguments_of(EmbeddingBag))
         if mode not in ("sum", "mean", "sqrtn"):
             raise ValueError(f"EmbeddingBag: mode must be 'sum', 'mean' or 'sqrtn', got {mode!r}")
         require_flag("EmbeddingBag", "include_last_offset", include_last_offset)
@@ -396,20 +450,27 @@ class EmbeddingBag(TableModule):
         if tracing_state() is not None:
             refuse_trace(self._steps.name)
         form = BAGS_WITH_LAST_OFFSET if self.include_last_offset else BAGS
-        plain = self._look_up_plain(((input, offsets, per_sample_weights),), form)
-        if plain is not None:
-            return plain[0]
-        return self._look_up((input, offsets, per_sample_weights), lambda: [self._reader.bag(
-            input, offsets, per_sample_weights, last_offset=self.include_last_offset, single_allowed=False)])[0]
+        try:
+            plain = self._look_up_plain(((input, offsets, per_sample_weights),), form)
+            if plain is not None:
+                return plain[0]
+            return self._look_up((input, offsets, per_sample_weights), lambda: [self._reader.bag(
+                input, offsets, per_sample_weights, last_offset=self.include_last_offset, single_allowed=False)])[0]
+        except DataError as error:
+            self._reader.require_offsets([(input, offsets)], error, self.include_last_offset)
+            raise
 
 
-class Embedding(TableModule):
+class Embedding(_OneTable):
     """As torch.nn.Embedding: a row for each id, whatever the shape of the ids. Ids of `padding_idx` give zeros."""
 
     def __init__(self, num_embeddings: int, embedding_dim: int, *, padding_idx: int | None = None, optimizer: Optimizer,
                  initializer: Initializer | None = None, strategy: EngineStrategy | None = None, seed: int | None = None,
-                 rank_gradients: str = "mean", gradient_policy: str = "error", out_of_range: str = "error",
-                 name: str = "weight", dtype: torch.dtype | None = None, replicated: bool = False) -> None:
+                 rank_gradients: str = "mean", gradient_policy: Literal["error", "allow"] = "error", out_of_range: Literal["error", "drop"] = "error",
+                 name: str = "weight", dtype: torch.dtype | None = None, replicated: bool = False,
+                 **others: NoReturn) -> None:
+        if others:
+            refuse_others("Embedding", others, arguments_of(Embedding))
         table = _table("Embedding", num_embeddings, embedding_dim, initializer, "sum", name, replicated, dtype)
         super().__init__(f"Embedding '{name}'" if name != "weight" else "Embedding", [table],
                          [Feature(name, name, padding_row("Embedding", padding_idx, num_embeddings))], optimizer, strategy=strategy,
@@ -442,7 +503,7 @@ class Embedding(TableModule):
         return torch.nested.as_nested_tensor([part.view(*one.shape, self.embedding_dim) for part, one in zip(parts, ids.unbind())])
 
 
-def _table(title: str, rows: int, dim: int, initializer: Initializer | None, combiner: str, name: str, replicated: bool,
+def _table(title: str, rows: int, dim: int, initializer: Initializer | None, combiner: Literal["mean", "sum", "sqrtn"], name: str, replicated: bool,
            dtype: torch.dtype | None) -> TableConfig:
     require_text(title, "name", name)
     require_flag(title, "replicated", replicated)

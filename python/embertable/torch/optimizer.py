@@ -10,10 +10,10 @@ from typing import Any
 
 import torch
 
+from .._arguments import require_kind, whole_number
 from .._core import Optimizer
 from ..steps import Steps
 from . import ranks
-from .arguments import require_kind, whole_number
 
 __all__ = ["TableOptimizer"]
 

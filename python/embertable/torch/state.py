@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import torch
 
+from .._arguments import path_of
 from .._core import Embedding as Engine
 from .._core import CheckpointRun, TableConfig, find_checkpoint
 from ..steps import Steps
-from .arguments import path_of
 from .optimizer import TableOptimizer
 from .rows import Rows, float32_of, rows_of
 

@@ -15,8 +15,8 @@ from .. import (DataError, FixedShardsPartitioner, MaxSizePartitioner, MinSizePa
 from ..gradient_interception import (create_dummy_table_variables, get_gradients_through_compute_gradients,
                                      get_gradients_through_dummy_table_variables,
                                      hook_dummy_table_variables_to_activations)
-from .checkpoint import Checkpoint, CheckpointStatus, latest_checkpoint
-from .config import CustomCombiner, FeatureConfig, ShardInfo, TableConfig
+from .checkpoint import Checkpoint, CheckpointManager, CheckpointStatus, latest_checkpoint
+from .config import CustomCombiner, FeatureConfig, RowIdInitializer, ShardInfo, TableConfig
 from .creation import make_sharded_variable_creator
 from .engine import TPUEmbedding, TPUEmbeddingForServing, TPUEmbeddingV0, initialize_tpu_system
 from .optimizers import FTRL, SGD, Adagrad, AdagradMomentum, Adam
@@ -26,9 +26,9 @@ from .strategy import (InputContext, InputOptions, ReplicaContext, TPUStrategy, 
 cpu_embedding_lookup = serving_embedding_lookup
 
 __all__ = [
-    "FTRL", "SGD", "Adagrad", "AdagradMomentum", "Adam", "Checkpoint", "CheckpointStatus", "CustomCombiner", "DataError",
-    "FeatureConfig", "FixedShardsPartitioner", "InputContext", "InputOptions", "MaxSizePartitioner", "MinSizePartitioner",
-    "Partitioner", "PerReplica", "QuantizationConfig", "ReplicaContext", "ShardInfo", "ShardedVariable", "TPUEmbedding",
+    "FTRL", "SGD", "Adagrad", "AdagradMomentum", "Adam", "Checkpoint", "CheckpointManager", "CheckpointStatus", "CustomCombiner",
+    "DataError", "FeatureConfig", "FixedShardsPartitioner", "InputContext", "InputOptions", "MaxSizePartitioner", "MinSizePartitioner",
+    "Partitioner", "PerReplica", "QuantizationConfig", "ReplicaContext", "RowIdInitializer", "ShardInfo", "ShardedVariable", "TPUEmbedding",
     "TPUEmbeddingForServing", "TPUEmbeddingV0", "TPUStrategy", "TableConfig", "Variable", "cpu_embedding_lookup",
     "create_dummy_table_variables", "create_on_hosts", "get_gradients_through_compute_gradients",
     "get_gradients_through_dummy_table_variables", "get_list_of_hosts", "get_replica_context", "get_strategy",

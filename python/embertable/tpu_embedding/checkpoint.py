@@ -7,14 +7,16 @@ import json
 import math
 import os
 import pathlib
+import re
 import types
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
-from .. import (CallerState, Embedding, IdMap, RestoreReport, ServingEmbedding, ShardedVariable, Variable, find_checkpoint,
+from .. import (CallerState, CheckpointRun, Embedding, IdMap, RestoreReport, ServingEmbedding, ShardedVariable, Variable, find_checkpoint,
                 read_saved_state, save_variables)
+from .._arguments import path_of, require_kind, whole_number
 
 _MOST_LEVELS = 64
 _PLAIN = (bool, int, float, str, type(None))
@@ -384,11 +386,11 @@ def _undone_after_errors() -> Iterator[list[Callable[[], None]]]:
 class CheckpointStatus:
     """What a restore found, and what it did not.
 
-    step: of the checkpoint; report: the embedding's RestoreReport, or None; missing: places of the objects that the checkpoint lacks; unused: what the
+    step: of the checkpoint, None if none was given; report: the embedding's RestoreReport, or None; missing: places of the objects that the checkpoint lacks; unused: what the
     checkpoint has beside them.
     """
 
-    def __init__(self, step: int, report: RestoreReport | None, missing: list[str], unused: list[str]) -> None:
+    def __init__(self, step: int | None, report: RestoreReport | None, missing: list[str], unused: list[str]) -> None:
         self.step = step
         self.report = report
         self.missing = missing
@@ -425,8 +427,22 @@ class CheckpointStatus:
         return f"CheckpointStatus(step={self.step}, missing={self.missing}, unused={self.unused})"
 
 
+class _NothingToRestore(CheckpointStatus):
+    """What `restore(None)` returns, as `latest_checkpoint` of an empty directory asks for: every assertion but expect_partial
+    fails, as in TensorFlow."""
+
+    def __init__(self) -> None:
+        super().__init__(None, None, [], [])
+
+    def assert_existing_objects_matched(self) -> "CheckpointStatus":
+        raise AssertionError("no checkpoint was given (save_path=None), so that nothing was restored")
+
+    assert_consumed = assert_nontrivial_match = assert_existing_objects_matched
+
+
 class Checkpoint:
-    """Saves and restores objects together, by the names that they have as keyword arguments.
+    """Saves and restores objects together, by the names that they have as keyword arguments. One that is given without a name has
+    the name `root`.
 
     One of them may be an embedding, whose tables and slots are saved, in one commit with everything else. The others are
     variables, arrays, numbers and texts; dicts, lists and tuples of them; modules and optimizers of PyTorch; variables and Keras
@@ -447,7 +463,9 @@ class Checkpoint:
     True
     """
 
-    def __init__(self, **objects: Any) -> None:
+    def __init__(self, root: Any = None, **objects: Any) -> None:
+        if root is not None:
+            objects = {"root": root, **objects}
         engines = [name for name, value in objects.items() if isinstance(value, (Embedding, ServingEmbedding))]
         if len(engines) > 1:
             raise ValueError(f"one commit holds the tables of one embedding, got {' and '.join(map(repr, engines))}; use a "
@@ -498,8 +516,9 @@ class Checkpoint:
         self.save_counter += 1
         return str(os.fspath(directory))
 
-    def restore(self, save_path: str | os.PathLike[str], options: Any = None) -> CheckpointStatus:
-        """Gives the objects their saved values. save_path: the directory of a step, or of a run, which stands for its latest step.
+    def restore(self, save_path: str | os.PathLike[str] | None, options: Any = None) -> CheckpointStatus:
+        """Gives the objects their saved values. save_path: the directory of a step, or of a run, which stands for its latest step;
+        None, which `latest_checkpoint` gives where nothing is saved, restores nothing.
         Nothing changes if the checkpoint cannot be read, or if a value is of another kind, dtype or shape. Objects with a
         state_dict or weights take what was found at once, and keep the rest. If an object refuses its value, or the
         embedding its tables, what has changed so far gets back what it had, but for an object that refuses that too. The tables
@@ -507,6 +526,8 @@ class Checkpoint:
         CheckpointStatus, whose `assert_consumed` says whether all was found. Raises ValueError, OSError,
         embertable.DataLossError, and what an object raises.
         """
+        if save_path is None:
+            return _NothingToRestore()
         save_path = find_checkpoint(save_path)  # a run may be saved to meanwhile
         state = read_saved_state(save_path)
         caller = state.caller  # once, since every reading makes its arrays
@@ -573,9 +594,86 @@ class Checkpoint:
     def _next_step(self, run: str | os.PathLike[str]) -> int:
         if not os.path.isdir(run):
             return 1
-        from .. import CheckpointRun
         with CheckpointRun(run) as opened:
             return max(opened.steps(), default=0) + 1
+
+
+class CheckpointManager:
+    """Saves a Checkpoint again and again in one run directory, and keeps the newest steps.
+
+    checkpoint: a Checkpoint; directory: the run's; max_to_keep: how many steps stay after a save, the highest ones, None: all.
+    init_fn: what restore_or_initialize calls where nothing is saved. Raises TypeError, ValueError.
+
+    >>> model = {"kernel": np.ones(3)}
+    >>> manager = tpu.CheckpointManager(tpu.Checkpoint(model=model), directory + "/run", max_to_keep=2)
+    >>> manager.restore_or_initialize() is None
+    True
+    >>> for _ in range(3):
+    ...     path = manager.save()
+    >>> [step[-2:] for step in manager.checkpoints], manager.latest_checkpoint == path
+    (['02', '03'], True)
+    """
+
+    def __init__(self, checkpoint: Checkpoint, directory: str | os.PathLike[str], max_to_keep: int | None,
+                 init_fn: Callable[[], object] | None = None) -> None:
+        title = "CheckpointManager"
+        require_kind(title, "checkpoint", checkpoint, Checkpoint, "a Checkpoint")
+        if max_to_keep is not None and whole_number(title, "max_to_keep", max_to_keep) < 1:
+            raise ValueError(f"{title}: max_to_keep must be >= 1, or None for all, got {max_to_keep}")
+        if init_fn is not None and not callable(init_fn):
+            raise TypeError(f"{title}: init_fn must be a function or None, got {type(init_fn).__name__}")
+        self._checkpoint = checkpoint
+        self._directory = path_of(title, "directory", directory)
+        self._max_to_keep = max_to_keep
+        self._init_fn = init_fn
+
+    def __repr__(self) -> str:
+        return f"CheckpointManager({self._directory!r}, max_to_keep={self._max_to_keep})"
+
+    @property
+    def checkpoint(self) -> Checkpoint:
+        return self._checkpoint
+
+    @property
+    def directory(self) -> str:
+        return self._directory
+
+    @property
+    def checkpoints(self) -> list[str]:
+        """Directories of the steps that are saved, from the lowest to the highest."""
+        names = os.listdir(self._directory) if os.path.isdir(self._directory) else []
+        steps = sorted((int(name[5:]), name) for name in names if re.fullmatch(r"step_\d{12,}", name))
+        return [os.path.join(self._directory, name) for _, name in steps]
+
+    @property
+    def latest_checkpoint(self) -> str | None:
+        """What latest_checkpoint gives for the directory."""
+        return latest_checkpoint(self._directory)
+
+    def save(self, checkpoint_number: None = None, check_interval: Any = True, options: Any = None) -> str:
+        """Saves, removes steps beyond max_to_keep, and returns the step's directory. checkpoint_number must be None: a step's number is
+        that of Checkpoint.save, whose errors it raises. check_interval, options: have no effect.
+        """
+        if checkpoint_number is not None:
+            raise ValueError("CheckpointManager: checkpoint_number must be None, since a step has the number of training batches or "
+                             f"saves, got {checkpoint_number!r}")
+        saved = self._checkpoint.save(self._directory)
+        if self._max_to_keep is not None:
+            strategy = getattr(self._checkpoint._the_engine(), "strategy", None)
+            with CheckpointRun(self._directory, strategy) as run:
+                run.keep(self._max_to_keep)
+        return saved
+
+    def restore_or_initialize(self) -> str | None:
+        """Restores the latest step and returns its directory. Where there is none it calls init_fn, and returns None. Raises what
+        Checkpoint.restore raises.
+        """
+        latest = self.latest_checkpoint
+        if latest is not None:
+            self._checkpoint.restore(latest)
+        elif self._init_fn is not None:
+            self._init_fn()
+        return latest
 
 
 def _id_maps_in(directory: str | os.PathLike[str]) -> set[str]:

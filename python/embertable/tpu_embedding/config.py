@@ -95,6 +95,29 @@ def _called(name: str | None, vocabulary_size: int, dim: int) -> str:
     return f"table '{name}'" if name is not None else f"a table of {vocabulary_size} x {dim}, which has no name"
 
 
+class RowIdInitializer:
+    """Fills every column of a row with the row's number, plus offset: a function of a shape and a dtype.
+
+    >>> tpu.RowIdInitializer(offset=5)((2, 2), np.float32).tolist()
+    [[5.0, 5.0], [6.0, 6.0]]
+    """
+
+    def __init__(self, offset: int = 0) -> None:
+        self.offset = offset
+
+    def __call__(self, shape: Sequence[int], dtype: npt.DTypeLike = np.float32) -> np.ndarray:
+        """Returns the values of a table of this shape, [vocabulary_size, dim], and dtype.
+
+        >>> tpu.RowIdInitializer()((2, 1), np.float32).tolist()
+        [[0.0], [1.0]]
+        """
+        rows = np.arange(self.offset, self.offset + shape[0])[:, None]
+        return np.broadcast_to(rows, tuple(shape)).astype(dtype)
+
+    def __repr__(self) -> str:
+        return f"RowIdInitializer(offset={self.offset})"
+
+
 class CustomCombiner:
     """Combines the rows of a sample by a function of the caller's, with weights of its own that are trained. SparseCores run
     it; engines refuse a table that has one.
@@ -160,6 +183,8 @@ class TableConfig(_TableConfig):
     4
     """
 
+    __slots__ = ("_given", "_rows", "layout", "__weakref__")  # so that a misspelt name is an error
+
     def __init__(self, vocabulary_size: int, dim: int, initializer: Callable[..., Any] | Initializer | None = None,
                  optimizer: Optimizer | None = None, combiner: Any = "mean", name: str | None = None,
                  quantization_config: QuantizationConfig | None = None, layout: Any = None, *,
@@ -207,6 +232,8 @@ class FeatureConfig(_FeatureConfig):
     >>> feature = tpu.FeatureConfig(tpu.TableConfig(8, 4), max_sequence_length=2)
     >>> feature.max_sequence_length = 3
     """
+
+    __slots__ = ("__weakref__",)
 
 
 def tables_of(features: Sequence[Any]) -> list[_TableConfig]:

@@ -3,13 +3,13 @@
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Literal
 
 from .. import (DirectEmbedding, Embedding, EngineStrategy, LookupToken, Optimizer, Replica, RestoreReport,
                 ServingEmbedding, TableConfig, configuration_text)
+from .._trees import leaves_of
 from .config import check_tables, row_sources
 from .strategy import ReplicaContext, TPUStrategy, get_replica_context, get_strategy
-from .trees import leaves_of
 
 _log = logging.getLogger("embertable")
 _DEPRECATED = "is deprecated in the original; give input shapes instead"
@@ -34,7 +34,7 @@ class TPUEmbedding(Embedding):
     """
 
     def __init__(self, feature_config: Any, optimizer: Optimizer | None,
-                 pipeline_execution_with_tensor_core: bool = False, *, outputs: str = "numpy") -> None:
+                 pipeline_execution_with_tensor_core: bool = False, *, outputs: Literal["numpy", "tensorflow", "torch", "jax"] = "numpy") -> None:
         features = leaves_of(feature_config)
         check_tables(features)
         strategy = get_strategy()
@@ -145,10 +145,11 @@ class TPUEmbedding(Embedding):
         with self._building():
             return super().embedding_tables()
 
-    def restore(self, path: Any, tables: Any = None, partial: bool = False, grow: Any = None) -> RestoreReport:
+    def restore(self, path: Any, tables: Any = None, partial: bool = False, grow: Any = None, *,
+                step: int | None = None) -> RestoreReport:
         """Takes tables and slots from a step's directory, or a run's latest step: see embertable.Embedding.restore."""
         try:
-            return super().restore(path, tables, partial, grow)
+            return super().restore(path, tables, partial, grow, step=step)
         finally:
             self._release()
 
@@ -211,7 +212,7 @@ class TPUEmbeddingForServing(ServingEmbedding):
     (2, 4)
     """
 
-    def __init__(self, feature_config: Any, optimizer: Optimizer | None = None, *, outputs: str = "numpy") -> None:
+    def __init__(self, feature_config: Any, optimizer: Optimizer | None = None, *, outputs: Literal["numpy", "tensorflow", "torch", "jax"] = "numpy") -> None:
         check_tables(leaves_of(feature_config))
         super().__init__(feature_config, optimizer, get_strategy(), outputs=outputs)
 
@@ -236,9 +237,13 @@ class TPUEmbeddingV0(DirectEmbedding):
     1
     """
 
-    def __init__(self, feature_config: Any, optimizer: Optimizer | None = None, *, outputs: str = "numpy") -> None:
+    def __init__(self, feature_config: Any, optimizer: Optimizer | None = None, *, outputs: Literal["numpy", "tensorflow", "torch", "jax"] = "numpy") -> None:
         check_tables(leaves_of(feature_config))
-        super().__init__(feature_config, optimizer, get_strategy(), outputs=outputs)
+        strategy = get_strategy()
+        if strategy is None:
+            raise RuntimeError("TPUEmbeddingV0 must be made in the scope of a strategy, which says how many replicas look up "
+                               "and step")
+        super().__init__(feature_config, optimizer, strategy, outputs=outputs)
 
     @property
     def embedding_tables(self) -> Any:

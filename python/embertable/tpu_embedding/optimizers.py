@@ -83,8 +83,17 @@ class _Values:
 class _OriginalOptimizer(Optimizer):
     """Hands the original's arguments on to the rule; None means that an option is not used."""
 
-    def __init__(self, rule: str, learning_rate: Rate, parameters: dict[str, Any], options: dict[str, Any],
-                 slot_variable_creation_fn: SlotFunction | None) -> None:
+    __slots__ = ()
+
+    def __init__(self, rule: str, learning_rate: Rate, parameters: dict[str, Any], use_gradient_accumulation: bool,
+                 clip_weight_min: float | None, clip_weight_max: float | None, weight_decay_factor: float | None,
+                 multiply_weight_decay_factor_by_learning_rate: bool | None, clipvalue: Clip,
+                 low_dimensional_packing_status: bool, slot_variable_creation_fn: SlotFunction | None = None) -> None:
+        options: dict[str, Any] = dict(
+            use_gradient_accumulation=use_gradient_accumulation, clip_weight_min=clip_weight_min, clip_weight_max=clip_weight_max,
+            weight_decay_factor=weight_decay_factor,
+            multiply_weight_decay_factor_by_learning_rate=multiply_weight_decay_factor_by_learning_rate, clipvalue=clipvalue,
+            low_dimensional_packing_status=low_dimensional_packing_status)
         given = {name: value for name, value in options.items() if value is not None}
         if slot_variable_creation_fn is not None:
             slots = Optimizer(rule, 1.0, **parameters).slots
@@ -111,16 +120,16 @@ class SGD(_OriginalOptimizer):
     1.0
     """
 
+    __slots__ = ()
+
     def __init__(self, learning_rate: Rate = 0.01, use_gradient_accumulation: bool = True,
                  clip_weight_min: float | None = None, clip_weight_max: float | None = None,
                  weight_decay_factor: float | None = None,
                  multiply_weight_decay_factor_by_learning_rate: bool | None = None, clipvalue: Clip = None,
                  low_dimensional_packing_status: bool = False) -> None:
-        super().__init__("sgd", learning_rate, {}, dict(
-            use_gradient_accumulation=use_gradient_accumulation, clip_weight_min=clip_weight_min,
-            clip_weight_max=clip_weight_max, weight_decay_factor=weight_decay_factor,
-            multiply_weight_decay_factor_by_learning_rate=multiply_weight_decay_factor_by_learning_rate,
-            clipvalue=clipvalue, low_dimensional_packing_status=low_dimensional_packing_status), None)
+        super().__init__("sgd", learning_rate, {},
+                         use_gradient_accumulation, clip_weight_min, clip_weight_max, weight_decay_factor,
+                         multiply_weight_decay_factor_by_learning_rate, clipvalue, low_dimensional_packing_status)
 
 
 class Adagrad(_OriginalOptimizer):
@@ -134,17 +143,18 @@ class Adagrad(_OriginalOptimizer):
     0.5
     """
 
+    __slots__ = ()
+
     def __init__(self, learning_rate: Rate = 0.001, initial_accumulator_value: float = 0.1,
                  use_gradient_accumulation: bool = True, clip_weight_min: float | None = None,
                  clip_weight_max: float | None = None, weight_decay_factor: float | None = None,
                  multiply_weight_decay_factor_by_learning_rate: bool | None = None,
                  slot_variable_creation_fn: SlotFunction | None = None, clipvalue: Clip = None,
                  low_dimensional_packing_status: bool = False) -> None:
-        super().__init__("adagrad", learning_rate, dict(initial_accumulator_value=initial_accumulator_value), dict(
-            use_gradient_accumulation=use_gradient_accumulation, clip_weight_min=clip_weight_min,
-            clip_weight_max=clip_weight_max, weight_decay_factor=weight_decay_factor,
-            multiply_weight_decay_factor_by_learning_rate=multiply_weight_decay_factor_by_learning_rate,
-            clipvalue=clipvalue, low_dimensional_packing_status=low_dimensional_packing_status), slot_variable_creation_fn)
+        super().__init__("adagrad", learning_rate, dict(initial_accumulator_value=initial_accumulator_value),
+                         use_gradient_accumulation, clip_weight_min, clip_weight_max, weight_decay_factor,
+                         multiply_weight_decay_factor_by_learning_rate, clipvalue, low_dimensional_packing_status,
+                         slot_variable_creation_fn)
 
 
 class AdagradMomentum(_OriginalOptimizer):
@@ -157,6 +167,8 @@ class AdagradMomentum(_OriginalOptimizer):
     0.9
     """
 
+    __slots__ = ()
+
     def __init__(self, learning_rate: Rate = 0.001, momentum: float = 0.0, use_nesterov: bool = False,
                  exponent: float = 2, beta2: float = 1, epsilon: float = 1e-10,
                  use_gradient_accumulation: bool = True, clip_weight_min: float | None = None,
@@ -165,11 +177,10 @@ class AdagradMomentum(_OriginalOptimizer):
                  slot_variable_creation_fn: SlotFunction | None = None, clipvalue: Clip = None,
                  low_dimensional_packing_status: bool = False) -> None:
         super().__init__("adagrad_momentum", learning_rate, dict(
-            momentum=momentum, use_nesterov=use_nesterov, exponent=exponent, beta2=beta2, epsilon=epsilon), dict(
-            use_gradient_accumulation=use_gradient_accumulation, clip_weight_min=clip_weight_min,
-            clip_weight_max=clip_weight_max, weight_decay_factor=weight_decay_factor,
-            multiply_weight_decay_factor_by_learning_rate=multiply_weight_decay_factor_by_learning_rate,
-            clipvalue=clipvalue, low_dimensional_packing_status=low_dimensional_packing_status), slot_variable_creation_fn)
+            momentum=momentum, use_nesterov=use_nesterov, exponent=exponent, beta2=beta2, epsilon=epsilon),
+                         use_gradient_accumulation, clip_weight_min, clip_weight_max, weight_decay_factor,
+                         multiply_weight_decay_factor_by_learning_rate, clipvalue, low_dimensional_packing_status,
+                         slot_variable_creation_fn)
 
 
 class FTRL(_OriginalOptimizer):
@@ -182,6 +193,8 @@ class FTRL(_OriginalOptimizer):
     >>> tpu.FTRL(0.1, l1_regularization_strength=0.01).l1_regularization_strength
     0.01
     """
+
+    __slots__ = ()
 
     def __init__(self, learning_rate: Rate = 0.001, learning_rate_power: float = -0.5,
                  l1_regularization_strength: float = 0.0, l2_regularization_strength: float = 0.0, beta: float = 0.0,
@@ -197,11 +210,10 @@ class FTRL(_OriginalOptimizer):
             l2_regularization_strength=l2_regularization_strength, beta=beta,
             initial_accumulator_value=initial_accumulator_value,
             multiply_linear_by_learning_rate=multiply_linear_by_learning_rate,
-            allow_zero_accumulator=allow_zero_accumulator), dict(
-            use_gradient_accumulation=use_gradient_accumulation, clip_weight_min=clip_weight_min,
-            clip_weight_max=clip_weight_max, weight_decay_factor=weight_decay_factor,
-            multiply_weight_decay_factor_by_learning_rate=multiply_weight_decay_factor_by_learning_rate,
-            clipvalue=clipvalue, low_dimensional_packing_status=low_dimensional_packing_status), slot_variable_creation_fn)
+            allow_zero_accumulator=allow_zero_accumulator),
+                         use_gradient_accumulation, clip_weight_min, clip_weight_max, weight_decay_factor,
+                         multiply_weight_decay_factor_by_learning_rate, clipvalue, low_dimensional_packing_status,
+                         slot_variable_creation_fn)
 
 
 class Adam(_OriginalOptimizer):
@@ -215,6 +227,8 @@ class Adam(_OriginalOptimizer):
     0.999
     """
 
+    __slots__ = ()
+
     def __init__(self, learning_rate: Rate = 0.001, beta_1: float = 0.9, beta_2: float = 0.999, epsilon: float = 1e-07,
                  lazy_adam: bool = True, sum_inside_sqrt: bool = True, use_gradient_accumulation: bool = True,
                  clip_weight_min: float | None = None, clip_weight_max: float | None = None,
@@ -223,8 +237,7 @@ class Adam(_OriginalOptimizer):
                  slot_variable_creation_fn: SlotFunction | None = None, clipvalue: Clip = None,
                  low_dimensional_packing_status: bool = False) -> None:
         super().__init__("adam", learning_rate, dict(
-            beta_1=beta_1, beta_2=beta_2, epsilon=epsilon, lazy_adam=lazy_adam, sum_inside_sqrt=sum_inside_sqrt), dict(
-            use_gradient_accumulation=use_gradient_accumulation, clip_weight_min=clip_weight_min,
-            clip_weight_max=clip_weight_max, weight_decay_factor=weight_decay_factor,
-            multiply_weight_decay_factor_by_learning_rate=multiply_weight_decay_factor_by_learning_rate,
-            clipvalue=clipvalue, low_dimensional_packing_status=low_dimensional_packing_status), slot_variable_creation_fn)
+            beta_1=beta_1, beta_2=beta_2, epsilon=epsilon, lazy_adam=lazy_adam, sum_inside_sqrt=sum_inside_sqrt),
+                         use_gradient_accumulation, clip_weight_min, clip_weight_max, weight_decay_factor,
+                         multiply_weight_decay_factor_by_learning_rate, clipvalue, low_dimensional_packing_status,
+                         slot_variable_creation_fn)

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .. import DenseIds, PerReplica, RaggedIds, SparseIds
+from .._trees import part_size
 
 Tree = Any
 
@@ -134,20 +135,7 @@ def cut(tree: Tree, part: int, parts: int) -> Tree:
     def own(leaf: Any) -> Any:
         if leaf is None:
             return None
-        size, rest = divmod(num_samples(leaf), parts)
-        if rest:
-            raise ValueError(f"a batch must have a number of samples that {parts} replicas divide, got {size * parts + rest}")
+        size = part_size(num_samples(leaf), parts)
         return samples(leaf, part * size, (part + 1) * size)
 
     return mapped(own, tree)
-
-
-def leaves_of(tree: Tree) -> list[Any]:
-    """Returns the leaves in flatten order: mappings by sorted key, everything else in its own."""
-    if isinstance(tree, Mapping):
-        return [leaf for key in sorted(tree) for leaf in leaves_of(tree[key])]
-    if hasattr(type(tree), "__attrs_attrs__"):
-        return [leaf for field in type(tree).__attrs_attrs__ for leaf in leaves_of(getattr(tree, field.name))]
-    if isinstance(tree, (list, tuple)):
-        return [leaf for item in tree for leaf in leaves_of(item)]
-    return [tree]

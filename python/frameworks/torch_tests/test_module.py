@@ -160,7 +160,7 @@ def test_padding_leaves_wrong_offsets_to_the_engine():
 
 def test_wrong_bounds_with_several_replicas_are_refused():
     ours = bag(strategy=et.EngineStrategy(replicas_per_host=2))
-    with pytest.raises(et.DataError, match="row_splits must rise from 0 to the number of ids, 4"):
+    with pytest.raises(et.DataError, match="offsets of ids must begin with 0, not fall, and be at most the number of ids, 4; got 1 at position 0"):
         ours(torch.tensor([1, 2, 3, 4]), torch.tensor([1, 2]))
 
 
@@ -947,7 +947,7 @@ def test_a_refused_batch_leaves_nothing_on_an_accelerator():
     away = bag(include_last_offset=True)
     runtime = on_late_accelerator(away)
     ids, offsets = torch.tensor([1, 2]), torch.tensor([0, 2])
-    with pytest.raises(et.DataError, match="row_splits must have one number or more, got none"):
+    with pytest.raises(et.DataError, match="offsets of ids must begin with 0, not fall, and end with the number of ids, 2; got none"):
         away(ids, offsets[:0])
     with pytest.raises(NotImplementedError, match="give them .detach()"):
         away(ids, offsets, torch.ones(2).requires_grad_())
@@ -1031,7 +1031,7 @@ def test_errors_say_what_to_do():
         (lambda: ours(ids, offsets, torch.ones(3)), ValueError, "weights of ids must be as many as the ids, 2, got 3"),
         (lambda: ours(ids, offsets, torch.ones(2).double()), TypeError, "must be float32, got float64: give them .float()"),
         (lambda: ours(ids, offsets, torch.ones(2).requires_grad_()), NotImplementedError, "give them .detach()"),
-        (lambda: ours(ids, torch.tensor([0, 3])), et.DataError, "row_splits|split"),
+        (lambda: ours(ids, torch.tensor([0, 3])), et.DataError, "offsets of ids must begin with 0, .*got 3 at position 1"),
         (lambda: ours(torch.tensor([[ROWS]])), et.DataError, str(ROWS)),
         (lambda: ours("ids"), TypeError, "ids must be a tensor, got str"),
         (lambda: ours(torch.zeros(1, 1, dtype=torch.int64, device="meta")), ValueError,
@@ -1418,3 +1418,57 @@ def test_imported_rows_leave_no_gradients_of_those_before():
     ett.import_state(ours, torch.zeros(ROWS, DIM))
     optimizer.step()
     assert torch.equal(rows_of(ours, "weight"), torch.zeros(ROWS, DIM))
+
+
+@pytest.mark.parametrize("ids, offsets, text", [
+    (torch.tensor([1, 2, 3]), [0, 3, 1], "not fall, and be at most the number of ids, 3; got 1 at position 2$"),
+    (torch.tensor([1, 2, 3]), [0, 4], "got 4 at position 1$"), (torch.tensor([1, 2, 3], dtype=torch.int32), [1, 2], "got 1 at position 0; "),
+    (torch.tensor([1, 2, 3]), [2, 1], "got 2 at position 0; torch.cumsum makes them of lengths, whose sum that is$")])
+def test_offsets_that_are_none_are_named(ids, offsets, text):
+    bag = ett.EmbeddingBag(10, 4, optimizer=et.Adagrad(0.1))
+    with pytest.raises(et.DataError, match="EmbeddingBag: offsets of ids must begin with 0, .*" + text):
+        bag(ids, torch.tensor(offsets))
+    tables = ett.EmbeddingBagCollection([ett.EmbeddingBagConfig(10, 4, "t", ["f", "g"])], et.Adagrad(0.1))
+    with pytest.raises(et.DataError, match="EmbeddingBagCollection: offsets of ids of feature 'g' must begin with 0, .*" + text):
+        tables({"f": (ids, torch.tensor([0, 1])), "g": (ids, torch.tensor(offsets))})
+
+
+def test_a_last_offset_is_the_number_of_ids():
+    bag = ett.EmbeddingBag(10, 4, optimizer=et.Adagrad(0.1), include_last_offset=True)
+    with pytest.raises(et.DataError, match="offsets of ids must begin with 0, not fall, and end with the number of ids, 3; got 2 at position 1"):
+        bag(torch.tensor([1, 2, 3]), torch.tensor([0, 2]))
+
+
+@pytest.mark.parametrize("options, text", [
+    ({"sparse": True}, "sparse is not offered: gradients are sparse in any case"), ({"device": "cpu"}, "device is not offered: rows are in"),
+    ({"max_norm": 1.0}, "max_norm is not offered"), ({"scale_grad_by_freq": True}, "scale_grad_by_freq is not offered"),
+    ({"_weight": torch.eye(3)}, r"_weight is not offered: from_pretrained\(rows\) takes rows"),
+    ({"pading_idx": 0}, "there is no argument 'pading_idx'; the nearest is 'padding_idx'")])
+def test_what_torch_takes_says_what_to_do_instead(options, text):
+    for module in (ett.EmbeddingBag, ett.Embedding):
+        with pytest.raises(TypeError, match=f"^{module.__name__}: {text}"):
+            module(3, 3, optimizer=et.Adagrad(0.1), **options)
+    if "device" in options:
+        with pytest.raises(TypeError, match=f"^EmbeddingBagCollection: {text}"):
+            ett.EmbeddingBagCollection([ett.EmbeddingBagConfig(10, 4, "t", ["f"])], et.Adagrad(0.1), **options)
+
+
+def test_rows_that_are_there():
+    rows = torch.arange(6.0).reshape(3, 2)
+    frozen = ett.Embedding.from_pretrained(rows)
+    frozen(torch.tensor([0, 2])).sum().backward()
+    assert torch.equal(frozen.read_rows([0, 1, 2]), rows) and frozen.num_embeddings == 3
+    trained = ett.EmbeddingBag.from_pretrained(rows.numpy(), freeze=False, optimizer=et.SGD(1.0), mode="sum")
+    trained(torch.tensor([[0, 2]])).sum().backward()
+    assert trained.read_rows([0, 1, 2]).tolist() == [[-1, 0], [2, 3], [3, 4]]
+    for arguments, text in (({"freeze": False}, "optimizer must be given"), ({"optimizer": et.SGD(1.0)}, "freeze must be False"),
+                            ({"freeze": 3}, "freeze must be True or False")):
+        with pytest.raises((TypeError, ValueError), match=text):
+            ett.Embedding.from_pretrained(rows, **arguments)
+    with pytest.raises(ValueError, match=r"embeddings must have shape \[num_embeddings, embedding_dim\], got \[3\]"):
+        ett.Embedding.from_pretrained(torch.ones(3))
+
+
+def test_a_collection_gives_its_configurations():
+    configs = [ett.EmbeddingBagConfig(10, 4, "t", ["f"])]
+    assert ett.EmbeddingBagCollection(configs, et.Adagrad(0.1)).embedding_bag_configs() == configs

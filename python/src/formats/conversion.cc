@@ -14,7 +14,7 @@
 #include "embertable/errors.h"
 #include "python/src/arguments.h"
 #include "python/src/bindings.h"
-#include "python/src/described.h"
+#include "python/src/classes/described.h"
 #include "python/src/formats/tensor_bundle.h"
 #include "python/src/gil.h"
 #include "python/src/runs.h"

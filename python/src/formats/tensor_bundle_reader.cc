@@ -14,7 +14,8 @@
 #include "python/src/arguments.h"
 #include "python/src/arrays.h"
 #include "python/src/bindings.h"
-#include "python/src/described.h"
+#include "python/src/classes/described.h"
+#include "python/src/classes/explained_calls.h"
 #include "python/src/formats/tensor_bundle.h"
 #include "python/src/text_caster.h"
 #include "python/src/variables/tensors.h"
@@ -160,7 +161,7 @@ void restore_variables_of(const TensorBundleReader& self, nb::handle variables) 
 void bind_tensor_bundle_reader(nb::module_& module) {
   bind_tensor(module);
   nb::class_<TensorBundleReader> type(
-      module, "TensorBundleReader",
+      module, "TensorBundleReader", nb::type_slots(explained_slots),
       R"(Reads a checkpoint of TensorFlow's. A mapping: reader[key] is a tensor.
 
 prefix: of its files. Raises OSError, DataLossError.

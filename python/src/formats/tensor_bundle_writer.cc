@@ -10,6 +10,7 @@
 #include "python/src/arguments.h"
 #include "python/src/arrays.h"
 #include "python/src/bindings.h"
+#include "python/src/classes/explained_calls.h"
 #include "python/src/formats/tensor_bundle.h"
 #include "python/src/text_caster.h"
 #include "python/src/variables/tensors.h"
@@ -158,7 +159,7 @@ void add_slice(PythonWriter& self, const std::string& key, nb::handle value, nb:
 
 void bind_writer(nb::module_& module) {
   nb::class_<PythonWriter>(
-      module, "TensorBundleWriter",
+      module, "TensorBundleWriter", nb::type_slots(explained_slots),
       R"(Writes a checkpoint of TensorFlow's. Until it is finished, which the end of a `with` does too, the prefix shows no new
 checkpoint; without, what was written goes.
 

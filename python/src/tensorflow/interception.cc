@@ -9,8 +9,9 @@
 #include "python/src/arguments.h"
 #include "python/src/bindings.h"
 #include "python/src/callback.h"
-#include "python/src/collected.h"
-#include "python/src/described.h"
+#include "python/src/classes/collected.h"
+#include "python/src/classes/described.h"
+#include "python/src/classes/explained_calls.h"
 #include "python/src/dict_items.h"
 #include "python/src/text_caster.h"
 
@@ -95,7 +96,7 @@ nb::dict collect_gradients(const PythonRegistry& registry, nb::handle tape, nb::
 void bind_interception(nb::module_& module) {
   nb::module_ internal = module.def_submodule("_interception");
   nb::class_<PythonRegistry>(
-      module, "GradientRegistry",
+      module, "GradientRegistry", nb::type_slots(explained_slots),
       R"(Keeps the gradients that backward passes of one replica left, by table and by feature of the table: see
 embertable.gradient_interception. For one thread at a time.
 

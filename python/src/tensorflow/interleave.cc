@@ -12,6 +12,7 @@
 #include "python/src/arguments.h"
 #include "python/src/arrays.h"
 #include "python/src/bindings.h"
+#include "python/src/classes/explained_calls.h"
 #include "python/src/dict_items.h"
 #include "python/src/engine.h"
 #include "python/src/text_caster.h"
@@ -175,7 +176,7 @@ nb::dict deinterleaved(const Layout& layout, nb::handle tables) {
 
 void bind_interleave(nb::module_& module) {
   nb::class_<Layout>(
-      module, "InterleavedLayout",
+      module, "InterleavedLayout", nb::type_slots(explained_slots),
       R"(The layout of the features of a table in one array of the table, [batch_size * num_features, dim]:
 sample by sample, and in each sample slot by slot. A feature takes one slot, a sequence one for each
 position. TensorFlow's older APIs keep activations and gradients so.

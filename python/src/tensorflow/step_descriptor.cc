@@ -11,7 +11,7 @@
 #include "python/src/arguments.h"
 #include "python/src/bindings.h"
 #include "python/src/callback.h"
-#include "python/src/collected.h"
+#include "python/src/classes/collected.h"
 #include "python/src/text_caster.h"
 
 namespace embertable::python {

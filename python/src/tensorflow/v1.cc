@@ -21,7 +21,7 @@
 #include "python/src/callback.h"
 #include "python/src/calls.h"
 #include "python/src/checkpoint.h"
-#include "python/src/collected.h"
+#include "python/src/classes/collected.h"
 #include "python/src/dict_items.h"
 #include "python/src/engine.h"
 #include "python/src/gil.h"

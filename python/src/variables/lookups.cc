@@ -12,7 +12,7 @@
 #include "python/src/arguments.h"
 #include "python/src/batches.h"
 #include "python/src/bindings.h"
-#include "python/src/described.h"
+#include "python/src/classes/described.h"
 #include "python/src/text_caster.h"
 #include "python/src/variables/tensors.h"
 

@@ -87,6 +87,10 @@ nb::object as_dtype(const nb::object& array, nb::handle source, const nb::object
   return numpy().attr("asarray")(source, dtype);
 }
 
+bool is_float(DType dtype) {
+  return dtype == DType::kFloat32 || dtype == DType::kBFloat16 || dtype == DType::kFloat16;
+}
+
 nb::dlpack::dtype code_of(DType dtype) {
   const auto bits = static_cast<std::uint8_t>(byte_width(dtype) * 8);
   switch (dtype) {
@@ -142,6 +146,12 @@ Tensor tensor_of(nb::handle source, DType dtype, const std::string& what) {
   const nb::object array = listed(source, what);
   if (has_dtype(source)) return borrowed(array, what);
   return borrowed(as_dtype(array, source, numpy_dtype(dtype), what), what);
+}
+
+Tensor float_tensor_of(nb::handle source, DType dtype, const std::string& what) {
+  Tensor tensor = tensor_of(source, dtype, what);
+  if (tensor.dtype() != DType::kFloat64 || !is_float(dtype)) return tensor;
+  return borrowed(listed(source, what).attr("astype")(numpy_dtype(dtype)), what);
 }
 
 nb::object numpy_array(const Tensor& tensor) {

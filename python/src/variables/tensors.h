@@ -36,6 +36,9 @@ Tensor tensor_of(nb::handle source, const std::string& what);
 /// unless the kind of number does not fit (TypeError). Arrays keep their dtype.
 Tensor tensor_of(nb::handle source, DType dtype, const std::string& what);
 
+/// Does the same, and brings an array of float64 to a narrower float dtype, as a cast does.
+Tensor float_tensor_of(nb::handle source, DType dtype, const std::string& what);
+
 /// Returns a read-only NumPy array over the tensor's memory, which it keeps.
 nb::object numpy_array(const Tensor& tensor);
 

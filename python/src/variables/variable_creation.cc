@@ -13,7 +13,8 @@
 #include "python/src/arguments.h"
 #include "python/src/bindings.h"
 #include "python/src/callback.h"
-#include "python/src/described.h"
+#include "python/src/classes/described.h"
+#include "python/src/classes/explained_calls.h"
 #include "python/src/python_initializer.h"
 #include "python/src/signatures.h"
 #include "python/src/text_caster.h"
@@ -45,7 +46,7 @@ std::vector<std::int64_t> parts(const Made& self, nb::handle shape_of, nb::handl
 
 template <class Made>
 nb::class_<Made> bind_partitioner(nb::module_& module, const char* name, const char* doc) {
-  return nb::class_<Made>(module, name, doc)
+  return nb::class_<Made>(module, name, nb::type_slots(explained_slots), doc)
       .def("__repr__", described)
       .def("__call__", parts<Made>, nb::arg("shape").none(), nb::arg("dtype"), nb::arg("axis") = 0,
            R"(Gives the number of parts of each axis, all 1 but one.
@@ -220,7 +221,7 @@ void bind_values(nb::module_& module) {
 
 void bind_creator(nb::module_& module) {
   nb::class_<VariableCreator>(
-      module, "VariableCreator",
+      module, "VariableCreator", nb::type_slots(explained_slots),
       R"(Makes variables in one piece or in blocks of rows, on storage nodes by turns.
 
 storage_nodes: >= 1; variable_partitioner: a function of (shape, dtype), with axis=0 if it takes that, which gives the number of

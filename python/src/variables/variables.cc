@@ -13,6 +13,7 @@
 #include "python/src/arguments.h"
 #include "python/src/arrays.h"
 #include "python/src/bindings.h"
+#include "python/src/classes/explained_calls.h"
 #include "python/src/text_caster.h"
 #include "python/src/variables/tensors.h"
 
@@ -197,7 +198,7 @@ nb::object assign(nb::handle self, nb::handle value, nb::handle, nb::handle, nb:
   auto& variable = nb::cast<Self&>(self);
   if (!value.is_none() && !delta.is_none())
     throw TypeError("value and delta must not be given both");
-  const Tensor tensor = tensor_of(value.is_none() ? delta : value, variable.dtype(), "value");
+  const Tensor tensor = float_tensor_of(value.is_none() ? delta : value, variable.dtype(), "value");
   changing_variables([&] { assign_to<kAssign>(variable, tensor); });
   return nb::borrow(self);
 }
@@ -212,7 +213,7 @@ void bind_changes_of(nb::class_<Self>& type) {
   assignment("assign", assign<&ShardedVariable::assign, Self>,
              R"(Overwrites the value.
 
-value (or delta): of the variable's shape and dtype; use_locking, name, read_value: have no effect. Gives the variable. Raises
+value (or delta): of the variable's shape and dtype; float64 becomes the dtype of a float variable. use_locking, name, read_value: have no effect. Gives the variable. Raises
 ValueError for another shape or dtype, RuntimeError for a read-only variable; nothing has changed then.
 
 >>> embertable.Variable([1.0, 2.0]).assign([3.0, 3.0]).numpy().tolist()
@@ -220,7 +221,7 @@ ValueError for another shape or dtype, RuntimeError for a read-only variable; no
   assignment("assign_add", assign<&ShardedVariable::assign_add, Self>,
              R"(Adds to the value.
 
-value (or delta): of the variable's shape and dtype; use_locking, name, read_value: have no effect. Gives the variable. Raises
+value (or delta): of the variable's shape and dtype; float64 becomes the dtype of a float variable. use_locking, name, read_value: have no effect. Gives the variable. Raises
 ValueError for another shape or dtype, RuntimeError for a read-only variable; nothing has changed then.
 
 >>> embertable.Variable([1.0, 2.0]).assign_add([3.0, 3.0]).numpy().tolist()
@@ -228,7 +229,7 @@ ValueError for another shape or dtype, RuntimeError for a read-only variable; no
   assignment("assign_sub", assign<&ShardedVariable::assign_sub, Self>,
              R"(Subtracts from the value.
 
-value (or delta): of the variable's shape and dtype; use_locking, name, read_value: have no effect. Gives the variable. Raises
+value (or delta): of the variable's shape and dtype; float64 becomes the dtype of a float variable. use_locking, name, read_value: have no effect. Gives the variable. Raises
 ValueError for another shape or dtype, RuntimeError for a read-only variable; nothing has changed then.
 
 >>> embertable.Variable([1.0, 2.0]).assign_sub([3.0, 3.0]).numpy().tolist()
@@ -345,7 +346,7 @@ void bind_value_of(nb::class_<Type>& type) {
 
 void bind_variable(nb::module_& module) {
   nb::class_<Variable> type(
-      module, "Variable", nb::is_weak_referenceable(),
+      module, "Variable", nb::is_weak_referenceable(), nb::type_slots(explained_slots),
       R"(A tensor that has a name and can be changed. Operators are TensorFlow's on its value: nothing is promoted. It is compared and
 hashed by identity.
 
@@ -498,7 +499,7 @@ void bind_variables(nb::module_& module) {
   bind_variable(module);
   bind_export_scope(module);
   ShardedClass type(
-      module, "ShardedVariable",
+      module, "ShardedVariable", nb::type_slots(explained_slots),
       R"(One tensor kept as blocks of rows, each of them a Variable. Any number of threads may call; a view of an engine's table is
 exclusive with the engine's steps. Operators are TensorFlow's on the whole value; == is by element.
 

@@ -113,14 +113,14 @@ void Configuration::check_machine() const {
 
 void Configuration::check_mode(const std::optional<OptimizationParameters>& parameters) const {
   require(mode == Mode::kTraining || mode == Mode::kInference,
-          "mode must be kTraining or kInference", std::to_string(static_cast<int>(mode)));
+          "mode must be training, 2, or inference, 1", std::to_string(static_cast<int>(mode)));
   require(mode == Mode::kTraining || !parameters,
-          "optimization_parameters must be unset in mode kInference", "some");
+          "optimization_parameters must be unset in mode inference", "some");
   if (mode == Mode::kInference) return;
   for (const auto& [name, table] : tables) {
     require(parameters || table.optimization_parameters,
             "table '" + name +
-                "': optimization_parameters must be given to the table or to all in mode kTraining",
+                "': optimization_parameters must be given to the table or to all in mode training",
             "none");
   }
 }

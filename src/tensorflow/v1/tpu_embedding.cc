@@ -144,9 +144,7 @@ class TPUEmbedding::State {
   bool is_training(Mode mode_override) const {
     const Mode mode = mode_override == Mode::kUnspecified ? configuration.mode : mode_override;
     if (mode == Mode::kTraining && configuration.mode != Mode::kTraining)
-      throw StateError(
-          "enqueue: a training batch needs mode kTraining, this engine's is "
-          "kInference");
+      throw StateError("enqueue: a training batch needs mode training, this engine's is inference");
     return mode == Mode::kTraining;
   }
 
@@ -198,7 +196,7 @@ class TPUEmbedding::State {
 
   void check_sending(std::optional<std::int64_t> step) const {
     if (configuration.mode != Mode::kTraining)
-      throw StateError("send_gradients: needs mode kTraining, this engine's is kInference");
+      throw StateError("send_gradients: needs mode training, this engine's is inference");
     if (!step && configuration.asks_for_step())
       throw ValueError(
           "send_gradients: step must be given where a table has a learning_rate_fn, "

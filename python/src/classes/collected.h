@@ -2,6 +2,8 @@
 
 #include <nanobind/nanobind.h>
 
+#include "python/src/classes/explained_calls.h"
+
 namespace embertable::python {
 
 namespace nb = nanobind;
@@ -35,12 +37,13 @@ struct Collected {
   }
   static inline PyType_Slot slots[] = {{Py_tp_traverse, reinterpret_cast<void*>(traverse)},
                                        {Py_tp_clear, reinterpret_cast<void*>(clear)},
+                                       explained_slots[0],
                                        {0, nullptr}};
 
   /// For types that must not outlive what they refer to, and for parts of an engine's
   /// configuration: their references are found, but never cleared.
-  static inline PyType_Slot seen[] = {{Py_tp_traverse, reinterpret_cast<void*>(traverse)},
-                                      {0, nullptr}};
+  static inline PyType_Slot seen[] = {
+      {Py_tp_traverse, reinterpret_cast<void*>(traverse)}, explained_slots[0], {0, nullptr}};
 };
 
 }  // namespace embertable::python

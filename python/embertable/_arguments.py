@@ -1,4 +1,4 @@
-"""Checks of what callers give to the modules: a message names the argument, its rule and what was given."""
+"""Checks of what callers give to functions of Python's: a message names the argument, its rule and what was given."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["names_of", "objects_of", "path_of", "require_flag", "require_kind", "require_methods", "require_text", "whole_number"]
+__all__ = ["names_of", "objects_of", "path_of", "require_flag", "require_kind", "require_methods", "require_text", "seed_of",
+           "whole_number"]
 
 
 def require_kind(title: str, what: str, value: Any, kind: type, rule: str) -> None:
@@ -40,6 +41,13 @@ def whole_number(title: str, what: str, value: Any) -> int:
     except TypeError:
         pass
     raise TypeError(f"{title}: {what} must be an integer, got {value!r}")
+
+
+def seed_of(title: str, what: str, value: Any) -> int:
+    seed = whole_number(title, what, value)
+    if seed < 0:
+        raise ValueError(f"{title}: {what} must be >= 0, got {seed}")
+    return seed
 
 
 def path_of(title: str, what: str, value: Any) -> str:
