@@ -169,3 +169,50 @@ def test_nested_objects_are_restored_by_tensorflow(tmp_path):
     ours = et.Variable(0 * kernel)
     et.restore_tensor_bundle(prefix, {"model": {"dense": {"kernel": ours}}})
     assert np.array_equal(ours.numpy(), kernel + 1)
+
+
+def test_a_manager_of_checkpoints_does_what_theirs_does(tmp_path):
+    """The same calls on both: what stays after each save, what a second manager finds, and what nothing to restore gives."""
+    seen = {}
+    for name, module, made in (("ours", tpu, lambda: np.zeros(2)), ("theirs", tf.train, lambda: tf.Variable([0.0, 0.0], dtype=tf.float64))):
+        folder, began = str(tmp_path / name), []
+        value = made()
+        checkpoint = module.Checkpoint(value=value)
+        status = checkpoint.restore(module.latest_checkpoint(folder))
+        with pytest.raises(AssertionError):
+            status.assert_consumed()
+        with pytest.raises(AssertionError):
+            status.assert_nontrivial_match()
+        status.expect_partial()
+        manager = module.CheckpointManager(checkpoint, folder, max_to_keep=2, init_fn=lambda: began.append(1))
+        found = [manager.restore_or_initialize(), manager.latest_checkpoint, manager.checkpoints, began]
+        for step in range(3):
+            if name == "ours":
+                value[:] = step
+            else:
+                value.assign([step, step])
+            path = manager.save()
+            found += [len(manager.checkpoints), manager.checkpoints[-1] == path == manager.latest_checkpoint, manager.directory == folder]
+        other = made()
+        again = module.CheckpointManager(module.Checkpoint(value=other), folder, max_to_keep=None)
+        found += [again.restore_or_initialize() == path, np.asarray(other).tolist()]
+        with pytest.raises(ValueError):
+            module.CheckpointManager(checkpoint, folder, max_to_keep=0)
+        seen[name] = found
+    assert seen["ours"] == seen["theirs"]
+
+
+def test_a_row_id_initializer_is_theirs():
+    for offset in (0, 5):
+        ours = tpu.RowIdInitializer(offset)((3, 2), np.float32)
+        theirs = tf.tpu.experimental.embedding.RowIdInitializer(offset)((3, 2), tf.float32)
+        assert ours.dtype == np.float32 and np.array_equal(ours, theirs)
+
+
+def test_variables_take_float64_as_theirs_do():
+    values = np.array([0.1, 3.0])
+    ours, theirs = et.Variable([1.0, 2.0]), tf.Variable([1.0, 2.0])
+    for name in ("assign", "assign_add", "assign_sub"):
+        getattr(ours, name)(values)
+        getattr(theirs, name)(values)
+        assert np.array_equal(ours, theirs)

@@ -44,6 +44,18 @@ TEST(ConfigCases, Case02_DimOutsideItsRangeIsRefused) {
   EXPECT_EQ(config_refusal(TableConfig{.vocabulary_size = 2, .dim = 4096}), "");
 }
 
+TEST(RowTypes, AreNamedInMessagesAsTheyAreGiven) {
+  EXPECT_EQ(parse_row_type("int8"), RowType::kInt8);
+  EXPECT_EQ(parse_trainable_row_type("bfloat16"), RowType::kBfloat16);
+  EXPECT_FALSE(is_trainable(RowType::kInt8));
+  EXPECT_EQ(refusal<ValueError>([] { parse_row_type("half"); }),
+            "row_type must be 'float32', 'bfloat16' or 'int8', got 'half'");
+  EXPECT_EQ(refusal<ValueError>([] { parse_trainable_row_type("int8"); }),
+            "row_type must be 'float32' or 'bfloat16', got 'int8'");
+  EXPECT_EQ(config_refusal(TableConfig{.vocabulary_size = 2, .dim = 4, .row_type = RowType::kInt8}),
+            "table: row_type must be 'float32' or 'bfloat16', got 'int8'");
+}
+
 TEST(ConfigCases, Case03_OfTwoBadFieldsTheFirstIsReported) {
   EXPECT_EQ(config_refusal(
                 TableConfig{.vocabulary_size = 0, .dim = 0, .combiner = static_cast<Combiner>(3)}),

@@ -1469,6 +1469,16 @@ def test_rows_that_are_there():
         ett.Embedding.from_pretrained(torch.ones(3))
 
 
+@pytest.mark.parametrize("arguments, kind, text", [
+    ((0, 4), ValueError, "table 'weight': vocabulary_size must be >= 1, got 0"), ((4, 2.5), TypeError, "dim must be an integer, got float")])
+def test_sizes_are_those_of_a_module(arguments, kind, text):
+    for module in (ett.EmbeddingBag, ett.Embedding):
+        with pytest.raises(kind, match=f"^{module.__name__}: {text}$"):
+            module(*arguments, optimizer=et.SGD(1.0))
+        with pytest.raises(TypeError, match=rf"^{module.__name__}: initializer must be .*; from_pretrained\(rows\) takes rows$"):
+            module(3, 2, optimizer=et.SGD(1.0), initializer=torch.ones(3, 2))
+
+
 def test_a_collection_gives_its_configurations():
     configs = [ett.EmbeddingBagConfig(10, 4, "t", ["f"])]
     assert ett.EmbeddingBagCollection(configs, et.Adagrad(0.1)).embedding_bag_configs() == configs
