@@ -510,7 +510,7 @@ def _table(title: str, rows: int, dim: int, initializer: Initializer | None, com
     if dtype not in (None, *_ROW_TYPES):
         raise ValueError(f"{title}: dtype must be torch.float32 or torch.bfloat16, in which rows are kept, got {dtype}")
     if isinstance(initializer, (torch.Tensor, np.ndarray)):
-        raise TypeError(f"{title}: initializer must be an embertable.Initializer; from_pretrained(rows) takes rows")
+        raise TypeError(f"{title}: initializer must be an Initializer, got {type(initializer).__name__}; from_pretrained(rows) takes rows")
     try:
         return TableConfig(rows, dim, Initializer.normal(0, 1) if initializer is None else initializer, None, combiner, name,
                            replicated=bool(replicated), row_type=_ROW_TYPES[dtype or torch.float32])
