@@ -213,7 +213,7 @@ def test_rounds_have_names():
     exchanges = boards(2)
     on_all(exchanges, lambda exchange: trained(exchange, steps=1).engine.digest())
     assert exchanges[0].stages == exchanges[1].stages
-    assert "configurations" in exchanges[0].stages and "agreement of step 1" in exchanges[0].stages
+    assert "comparison of the configuration" in exchanges[0].stages and "agreement of step 1" in exchanges[0].stages
 
 
 def test_a_strategy_says_which_part_of_the_hosts_it_is():
