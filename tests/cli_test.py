@@ -185,7 +185,7 @@ class CommandLine(unittest.TestCase):
         code, out, err = call(*self.run_.command(self.saved)[1:])
         self.assertEqual((code, out), (1, ""))
         self.assertIn("which holds a run up to step", err)
-        self.assertIn("; resume goes on with it", err)
+        self.assertIn("; --resume goes on with it, --overwrite removes it", err)
 
     def test_resume_of_a_finished_run_prints_its_result(self):
         events = self.run_.train(self.saved, "--resume")

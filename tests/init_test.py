@@ -346,14 +346,14 @@ class Init(unittest.TestCase):
     def test_an_option_of_other_models_is_refused(self):
         ratings = self.write("ratings.csv", ["user,item,rating,time", *(f"{k % 9},{k % 7},{1 + k % 5},{k}" for k in range(90))])
         clicks = self.write("clicks.csv", ["user,item,clicked", *(f"{k % 9},{k % 7},{k % 2}" for k in range(90))])
-        for words, said in [((ratings, "--model", "mf", "--positive", "1"), "--positive: is of --model ctr"),
-                            ((ratings, "--model", "pairwise", "--label", "rating"), "--label: is of --model mf, ctr"),
-                            ((ratings, "--model", "pairwise", "--time", "time"), "--time: is of --model mf, ctr, next_item"),
-                            ((ratings, "--model", "ctr", "--item", "item"), "--item: is of --model mf, pairwise, next_item"),
-                            ((ratings, "--model", "skipgram", "--user", "user"), "--user: is of --model mf, pairwise, next_item"),
+        for words, said in [((ratings, "--model", "mf", "--positive", "1"), "--positive: is only for --model ctr"),
+                            ((ratings, "--model", "pairwise", "--label", "rating"), "--label: is only for --model mf, ctr"),
+                            ((ratings, "--model", "pairwise", "--time", "time"), "--time: is only for --model mf, ctr, next_item"),
+                            ((ratings, "--model", "ctr", "--item", "item"), "--item: is only for --model mf, pairwise, next_item"),
+                            ((ratings, "--model", "skipgram", "--user", "user"), "--user: is only for --model mf, pairwise, next_item"),
                             ((ratings, "--model", "skipgram", "--item", "item", "--label", "rating", "--time", "item"),
-                             "--label: is of --model mf, ctr"),
-                            ((clicks, "--user", "user"), "--user: is of --model mf, pairwise, next_item, and the columns are those of ctr")]:
+                             "--label: is only for --model mf, ctr"),
+                            ((clicks, "--user", "user"), "--user: is only for --model mf, pairwise, next_item; these columns suggest ctr")]:
             code, _, err = self.call("init", *words)
             self.assertEqual(code, 2)
             self.assertIn(said + "\n", err)

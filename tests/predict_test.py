@@ -175,17 +175,15 @@ class Predict(unittest.TestCase):
         self.assertEqual(self.predicted("ctr", bare, "--no-label")[0], lines)
         code, _, err = call("predict", self.folder / "mf", "-", "--no-label", given="user,item\n1,2\n")
         self.assertEqual(code, 1)
-        self.assertIn("rows without the label's column must be of a job with header = false: a header shows whether it is there", err)
+        self.assertIn("--no-label must be of a job with header = false: a header shows whether the label's column is there", err)
 
     def test_what_lines_of_items_do_not_have_is_refused(self):
-        of_records = " must be for scores of records: "
+        of_records = " must be of scores of records: "
         for model, rows, words in [("mf", "user\n3\n", ["--k", "3"]), ("pairwise", (self.data / "pairs.txt").read_text(), [])]:
-            for option, said in [("--no-ids", "columns of ids to leave out" + of_records),
-                                 ("--no-label", "rows without the label's column" + of_records),
-                                 ("--copy=1", "columns to copy" + of_records)]:
+            for option in ["--no-ids", "--no-label", "--copy=1"]:
                 code, out, err = call("predict", self.folder / model, "-", *words, option, given=rows)
                 self.assertEqual((code, out), (1, ""))
-                self.assertIn(said, err)
+                self.assertIn(option.removesuffix("=1") + of_records, err)
             self.assertEqual(call("predict", self.folder / model, "-", *words, given=rows)[0], 0)
 
     def test_hashed_keys_are_scored_without_a_vocabulary(self):
@@ -228,7 +226,7 @@ class Predict(unittest.TestCase):
                 ([self.folder / "mf", self.folder / "none.csv"], 1, "none.csv': cannot open"),
                 ([self.folder / "mf", self.folder / "some.csv"], 1, "has no column 'user'; the nearest is 'usr'"),
                 ([self.folder / "ctr", self.data / "clicks.tsv", "--k", "3"], 1, "must be for a model that ranks them"),
-                ([self.folder / "pairwise", self.data / "pairs.txt", "--copy", "1"], 1, "must be for scores of records"),
+                ([self.folder / "pairwise", self.data / "pairs.txt", "--copy", "1"], 1, "must be of scores of records"),
                 ([self.folder / "pairwise", self.data / "pairs.txt", "--k", "0"], 2, "--k"),
                 ([self.folder / "skipgram", self.data / "text.txt"], 1, "`embertable neighbors` gives the words"),
                 ([self.folder / "mf"], 2, "FILE is required")]:

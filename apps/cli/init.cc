@@ -67,8 +67,8 @@ void check_options(const InitArguments& arguments, const std::string& model) {
     if ((arguments.*option.given).empty() || std::ranges::count(option.models, model) > 0) continue;
     throw CLI::ValidationError(
         option.name,
-        fmt::format("is of --model {}{}", fmt::join(option.models, ", "),
-                    arguments.model.empty() ? ", and the columns are those of " + model : ""));
+        fmt::format("is only for --model {}{}", fmt::join(option.models, ", "),
+                    arguments.model.empty() ? "; these columns suggest " + model : ""));
   }
 }
 

@@ -77,6 +77,7 @@ void run(PredictArguments& arguments) {
   if (std::filesystem::is_regular_file(arguments.output, none) &&
       std::filesystem::equivalent(arguments.output, rows.path, none))
     throw ValueError(fmt::format("--output must not be the rows, got '{}'", arguments.output));
+  rows.names = {.no_label = "--no-label", .copy = "--copy", .no_ids = "--no-ids"};
   rows.has_label = !arguments.no_label;
   rows.copy_ids = !arguments.no_ids;
   if (arguments.items > 0) rows.items = arguments.items;

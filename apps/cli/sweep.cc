@@ -78,6 +78,7 @@ void add_sweep(CLI::App& app, Invocation& invocation) {
   CLI::App* command = app.add_subcommand(
       "sweep", "Train a job with many settings, and the best of them again for a test");
   jobs::SweepOptions& options = arguments->options;
+  options.option_prefix = "--";
   command->add_option("JOB", arguments->job, "job file, described in docs/jobs.md")->required();
   command
       ->add_option("--grid", arguments->grid,

@@ -167,6 +167,7 @@ void add_reading(CLI::App& command, TrainArguments& arguments) {
 }
 
 void add_saving(CLI::App& command, TrainArguments& arguments) {
+  arguments.options.option_prefix = "--";
   CLI::Option* out = command
                          .add_option("--out", arguments.options.out,
                                      "save the run in this directory, new or empty")

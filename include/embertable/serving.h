@@ -81,14 +81,15 @@ class EMBERTABLE_API LookupOutput {
 /// | sparse | validate, or rank > 2 | combined; pruned: ids < 0 and, but for sums, weights <= 0 |
 /// | sparse | else | combined as it is |
 /// | ragged | output_shape S of as many elements as rows | combined, S + [dim] |
-/// | ragged | S of k times as many elements | the first k rows of each sample, weights unused, S +
-/// [dim] | | ragged | L > 0, no output_shape | the first L rows of each sample, [B, L, dim] | |
-/// ragged | else | combined, [B, dim] |
+/// | ragged | S of k times as many elements | the first k rows of each sample, S + [dim] |
+/// | ragged | L > 0, no output_shape | the first L rows of each sample, [B, L, dim] |
+/// | ragged | else | combined, [B, dim] |
 ///
-/// L is max_sequence_length, validate is validate_weights_and_indices. Combined activations of
-/// sparse ids have the shape of all axes but the last, + [dim]. A sample without entries, or whose
-/// weights give a denominator of 0, gives zeros. Entries that a sequence cuts off are not checked.
-/// Every output row has the bits that the engine gives for the same entries.
+/// Rows are combined with their weights; the first k rows are as they are, and need none. L is
+/// max_sequence_length, validate is validate_weights_and_indices. Combined activations of sparse
+/// ids have the shape of all axes but the last, + [dim]. A sample without entries, or whose weights
+/// give a denominator of 0, gives zeros. Entries that a sequence cuts off are not checked. Every
+/// output row has the bits that the engine gives for the same entries.
 ///
 /// Throws ValueError naming paths or the path and the rule: for unknown paths, weights of another
 /// structure, dense ids of a sequence, weights on dense ids, of another kind than the ids or on a

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import operator
 import os
 from collections.abc import Iterable, Mapping
@@ -9,13 +10,20 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["names_of", "objects_of", "path_of", "require_flag", "require_kind", "require_methods", "require_text", "seed_of",
+__all__ = ["kind_of", "names_of", "objects_of", "path_of", "require_flag", "require_kind", "require_methods", "require_text", "seed_of",
            "whole_number"]
+
+
+def kind_of(value: Any) -> str:
+    """Returns the name of the value's class, which tells numpy.bool from bool."""
+    kind = type(value)
+    shown = f"{kind.__module__}.{kind.__name__}" if kind.__module__ != "builtins" and hasattr(builtins, kind.__name__) else kind.__name__
+    return "None" if value is None else shown
 
 
 def require_kind(title: str, what: str, value: Any, kind: type, rule: str) -> None:
     if not isinstance(value, kind):
-        raise TypeError(f"{title}: {what} must be {rule}, got {type(value).__name__}")
+        raise TypeError(f"{title}: {what} must be {rule}, got {kind_of(value)}")
 
 
 def require_text(title: str, what: str, value: Any) -> None:
@@ -31,7 +39,7 @@ def require_methods(title: str, what: str, value: Any, *names: str) -> None:
     """The value is an object with these methods, such as an optimizer of torch."""
     for name in names:
         if isinstance(value, type) or not callable(getattr(value, name, None)):
-            raise TypeError(f"{title}: {what} must have {name}(), got {type(value).__name__}")
+            raise TypeError(f"{title}: {what} must have {name}(), got {kind_of(value)}")
 
 
 def whole_number(title: str, what: str, value: Any) -> int:
@@ -53,7 +61,7 @@ def seed_of(title: str, what: str, value: Any) -> int:
 def path_of(title: str, what: str, value: Any) -> str:
     path = os.fspath(value) if isinstance(value, (str, os.PathLike)) else None
     if not isinstance(path, str):
-        raise TypeError(f"{title}: {what} must be a path, got {type(value).__name__}")
+        raise TypeError(f"{title}: {what} must be a path, got {kind_of(value)}")
     return path
 
 
@@ -70,5 +78,5 @@ def names_of(title: str, what: str, value: Any) -> list[str]:
 
 def objects_of(title: str, what: str, value: Any, rule: str) -> list[Any]:
     if isinstance(value, (str, bytes, Mapping)) or not isinstance(value, Iterable):
-        raise TypeError(f"{title}: {what} must be {rule}, got {type(value).__name__}")
+        raise TypeError(f"{title}: {what} must be {rule}, got {kind_of(value)}")
     return list(value)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import collections.abc
-import difflib
 import inspect
 import operator
 import os
@@ -11,17 +10,23 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from . import _core
+from ._arguments import kind_of
 
 # What the extension begins such an error with, behind the name of its function.
-_MARK = "(): incompatible function arguments"
+MARK = "(): incompatible function arguments"
 
 
-def is_about_arguments(message: str, function: str) -> bool:
-    return message.startswith(function + _MARK)
+def is_about_arguments(error: TypeError, function: str) -> bool:
+    """Whether the extension raised the error because arguments of this function did not fit. An error that has passed through a function
+    of the caller's, such as an initializer, is not.
+    """
+    trace = error.__traceback__
+    return type(error) is TypeError and (trace is None or trace.tb_next is None) and str(error).startswith(function + MARK)
 
 
-def explanation(title: str, signature: inspect.Signature, positional: Sequence[Any], keywords: Mapping[str, Any]) -> str:
-    """Returns a message about arguments that a function with this signature did not take."""
+def explanation(title: str, signature: inspect.Signature, positional: Sequence[Any],
+                keywords: Mapping[str, Any]) -> str | None:
+    """Returns a message about arguments that a function with this signature did not take, None if all seem to fit."""
     parameters = list(signature.parameters.values())
     named = [p for p in parameters if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
     by_place = [p for p in named if p.kind is not p.KEYWORD_ONLY]
@@ -42,32 +47,21 @@ def explanation(title: str, signature: inspect.Signature, positional: Sequence[A
     for p in named:
         if p.name in given and (wrong := _wrong(p.name, str(p.annotation), given[p.name])):
             return f"{title}: {wrong}"
-    return f"{title}: the arguments must be {signature}, got {', '.join(map(_kind, [*positional, *keywords.values()]))}"
+    return None
 
 
 def refused_value(name: str, annotation: str, value: Any) -> str:
     """Returns a message about a value that an attribute did not take."""
-    return _wrong(name, annotation, value) or f"{name} must be of type {annotation}, got {_kind(value)}"
+    return _wrong(name, annotation, value) or f"{name} must be of type {annotation}, got {kind_of(value)}"
 
 
 def nearest(name: str, names: Sequence[str]) -> str:
     """Returns the end of a message about a name that is none of `names`."""
-    if not names:
-        return ", it takes none"
-    lowered = name.lower()
-    near = difflib.get_close_matches(lowered, names, 1) or [one for one in names if one.startswith(lowered)] or [
-        one for one in names if one in lowered.split("_")]
-    if near:
-        return f"; the nearest is '{near[0]}'"
-    return f"; there {'is' if len(names) == 1 else 'are'} {_listed(names, 'and')}"
+    return _core._name_hint(name, list(names)) if names else ", it takes none"
 
 
 def _listed(texts: Sequence[str], word: str) -> str:
     return texts[0] if len(texts) == 1 else f"{', '.join(texts[:-1])} {word} {texts[-1]}"
-
-
-def _kind(value: Any) -> str:
-    return "None" if value is None else type(value).__name__
 
 
 def _wrong(name: str, annotation: str, value: Any) -> str | None:
@@ -85,7 +79,12 @@ def _wrong(name: str, annotation: str, value: Any) -> str | None:
         if not rule or fits(value):
             return None
         rules.append(rule)
-    return f"{name} must be {_listed(rules, 'or')}, got {_kind(value)}"
+    got = kind_of(value)
+    if isinstance(value, int) and "int" in kinds and not isinstance(value, bool):
+        rules[kinds.index("int")], got = "an integer of 64 bits", str(value)
+    elif isinstance(value, str) and "str" in kinds:
+        rules[kinds.index("str")], got = "text that UTF-8 has", repr(value)
+    return f"{name} must be {_listed(rules, 'or')}, got {got}"
 
 
 def _is_text(value: Any) -> bool:
@@ -101,10 +100,9 @@ def _is_path(value: Any) -> bool:
 
 def _is_integer(value: Any) -> bool:
     try:
-        operator.index(value)
+        return -2**63 <= operator.index(value) < 2**64
     except TypeError:
         return False
-    return True
 
 
 def _is_number(value: Any) -> bool:

@@ -3,14 +3,13 @@ which argument does not fit.
 """
 
 import ast
-import functools
 import inspect
 import re
 from collections.abc import Callable
 from typing import Any
 
 from . import _core
-from ._explanations import explanation, is_about_arguments, refused_value
+from ._explanations import MARK, explanation, is_about_arguments, refused_value
 
 
 def signature_of(function: Any) -> inspect.Signature:
@@ -76,10 +75,13 @@ def _called(function: Any, qualified_name: str, is_method: bool) -> Callable[...
         try:
             return function(*args, **kwargs)
         except TypeError as error:
-            if not is_about_arguments(str(error), name):
+            if not is_about_arguments(error, name):
                 raise
-        # The original error shows nothing of use.
-        raise TypeError(explanation(title, _without_self(signature) if is_method else signature, args[first:], kwargs))
+            given_title = type(args[0]).__name__ if name == "__init__" else title
+            message = explanation(given_title, _without_self(signature) if is_method else signature, args[first:], kwargs)
+            if message is None:
+                raise
+        raise TypeError(message)  # without the original, which shows nothing of use
 
     call.__name__, call.__qualname__, call.__module__ = name, qualified_name, __package__
     call.__doc__ = re.sub(r"\A\w+\(.*\) -> .*\n*", "", function.__doc__ or "") or None
@@ -100,26 +102,19 @@ def _setting(property_: property, qualified_name: str) -> property:
             setter(self, value)
             return
         except TypeError as error:
-            if not is_about_arguments(str(error), setter.__name__):
+            if not is_about_arguments(error, setter.__name__):
                 raise
         raise TypeError(f"{qualified_name.rsplit('.', 1)[0]}: {refused_value(name, annotation, value)}")
 
     return property(property_.fget, change, property_.fdel, property_.__doc__)
 
 
-@functools.cache
-def _constructor(type_: type) -> tuple[str, inspect.Signature] | None:
-    """The name and arguments of a class of the extension's."""
-    for base in type_.__mro__:
-        if isinstance(found := base.__dict__.get("__signature__"), _OwnSignature):
-            return type_.__name__, found.signature
-    return None
-
-
 def _explain_construction(type_: type, message: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str | None:
-    """What the extension calls where an object was not made, for a message to raise instead."""
-    known = _constructor(type_) if is_about_arguments(message, "__init__") else None
-    return None if known is None else explanation(*known, args, kwargs)
+    """What the extension calls where an object of one of its classes was not made, for a message to raise instead."""
+    own = type_.__dict__.get("__signature__")
+    if not isinstance(own, _OwnSignature) or not message.startswith("__init__" + MARK):
+        return None
+    return explanation(type_.__name__, own.signature, args, kwargs)
 
 
 def _has_one_form(value: Any) -> bool:

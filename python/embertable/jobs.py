@@ -13,7 +13,7 @@ from typing import Any, SupportsIndex
 
 import numpy as np
 
-from ._arguments import path_of, require_flag, seed_of, whole_number
+from ._arguments import kind_of, path_of, require_flag, seed_of, whole_number
 from ._core import _evaluate_run, _predict_rows, _sweep_job, _train_job
 from ._interrupts import Interrupts
 
@@ -69,7 +69,7 @@ def _job_of(what: str, job: Any, changed: Mapping[str, Any] | None, data: Any,
         text = "".join(f"{_toml(what, str(key), key)} = {_toml(what, value, key)}\n" for key, value in job.items())
         job = "job"
     elif not isinstance(job, (str, os.PathLike)):
-        raise TypeError(f"{what}: job must be the path of a job file or a dict, got {_kind(job)}")
+        raise TypeError(f"{what}: job must be the path of a job file or a dict, got {kind_of(job)}")
     fixed = {"data.file": _FRAME, "data.header": True, "data.field_separator": ","} if hasattr(data, "to_csv") else {}
     return text, job, [f"{key}={_toml(what, value, key)}" for key, value in {**(changed or {}), **fixed}.items()], (
         None if progress is None else lambda event: progress(json.loads(event)))
@@ -87,13 +87,9 @@ def _with_values(result: dict[str, Any], grid: Mapping[str, Any]) -> dict[str, A
     return result
 
 
-def _kind(value: Any) -> str:
-    return "None" if value is None else type(value).__name__
-
-
 def _require_data(what: str, data: Any) -> None:
     if data is not None and not hasattr(data, "to_csv") and not isinstance(data, (str, os.PathLike)):
-        raise TypeError(f"{what}: data must be the path of a folder, a pandas frame or None, got {_kind(data)}")
+        raise TypeError(f"{what}: data must be the path of a folder, a pandas frame or None, got {kind_of(data)}")
 
 
 def _require_flags(what: str, **flags: Any) -> None:

@@ -83,6 +83,8 @@ const char* text_hint(const std::string& what) {
   return are_ids ? "; an IdMap makes integers of keys" : "";
 }
 
+bool empty(const nb::object& array) { return nb::cast<std::int64_t>(array.attr("size")) == 0; }
+
 /// Returns the object as a NumPy array. Throws ValueError for what is not an array.
 nb::object as_array(nb::handle source, const std::string& what, const char* of) {
   const auto refuse = [&](const std::string& why) {
@@ -104,7 +106,7 @@ nb::object as_array(nb::handle source, const std::string& what, const char* of) 
   if (nb::cast<std::string>(array.attr("dtype").attr("kind")) == "O" &&
       (scalar || !PyList_Check(source.ptr()))) {
     const bool has_texts =
-        !scalar && nb::len(array) > 0 && is_text(nb::object(array.attr("flat")[nb::int_(0)]));
+        !scalar && !empty(array) && is_text(nb::object(array.attr("flat")[nb::int_(0)]));
     refuse(type_text(source) + (has_texts ? std::string(" of texts") + text_hint(what) : ""));
   }
   return array;
@@ -119,8 +121,6 @@ std::string dtype_text(const nb::object& array) { return text(array.attr("dtype"
 bool is_plain_sequence(nb::handle value) {
   return PyList_Check(value.ptr()) || PyTuple_Check(value.ptr());
 }
-
-bool empty(const nb::object& array) { return nb::cast<std::int64_t>(array.attr("size")) == 0; }
 
 /// Returns the array itself if it is in C order and of a dtype that can be borrowed, else a copy
 /// that is.

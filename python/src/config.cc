@@ -36,7 +36,9 @@ Combiner combiner_of(nb::handle value) {
 }
 
 RowType row_type_of(nb::handle value) {
-  return parse_trainable_row_type(PyUnicode_Check(value.ptr()) ? text(value) : type_text(value));
+  if (!PyUnicode_Check(value.ptr()))
+    throw ValueError("row_type must be 'float32' or 'bfloat16', got " + type_text(value));
+  return parse_trainable_row_type(text(value));
 }
 
 void construct_table(PythonTable* self, nb::handle vocabulary_size, nb::handle dim,

@@ -1,9 +1,15 @@
 // Binds the classes of embertable/errors.h.
 #include "embertable/errors.h"
 
+#include <nanobind/stl/vector.h>
+
 #include <exception>
 #include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
 
+#include "base/did_you_mean.h"
 #include "python/src/arguments.h"
 #include "python/src/bindings.h"
 #include "python/src/callback.h"
@@ -115,6 +121,9 @@ nb::object to_python(const GivenUp& error) {
 }
 
 void bind_errors(nb::module_& module) {
+  module.def("_name_hint", [](const std::string& name, const std::vector<std::string>& known) {
+    return name_hint(name, std::vector<std::string_view>(known.begin(), known.end()));
+  });
   nb::dict nowhere;
   for (const char* field : {"feature", "replica", "sample", "position"})
     nowhere[field] = nb::none();

@@ -132,7 +132,7 @@ nb::object keys_of(const IdMap& self, nb::handle rows) {
 
 nb::object iterator_of(const IdMap& self) {
   const nb::object all = keys_of(self, numpy().attr("arange")(self.num_keys()));
-  return nb::iter(all.attr("tolist")());
+  return nb::object(nb::iter(all.attr("tolist")()));
 }
 
 nb::bytes bytes_of(const IdMap& self) {
@@ -232,7 +232,7 @@ row: its number. Raises IndexError outside of the keys' rows.
 >>> builder.build().key(1)
 'b')")
       .def(
-          "keys", keys_of, nb::arg("rows"),
+          "keys_of", keys_of, nb::arg("rows"),
           R"(Gives the keys of many rows, an array of their shape: int64, or objects that are texts.
 
 rows: integers. Iterating over the map gives all keys, in the order of their rows. Raises IndexError
@@ -241,7 +241,7 @@ outside of the keys' rows, TypeError for what are no integers.
 >>> builder = embertable.IdMapBuilder("string")
 >>> builder.add(["a", "b", "a"])
 >>> id_map = builder.build()
->>> id_map.keys([1, 0, 1]).tolist(), list(id_map)
+>>> id_map.keys_of([1, 0, 1]).tolist(), list(id_map)
 (['b', 'a', 'b'], ['a', 'b']))")
       .def("to_bytes", bytes_of,
            R"(Gives the map as bytes, which from_bytes takes.

@@ -252,6 +252,10 @@ nb::list attribute_names(nb::handle self) {
 /// Sets what a class of the caller's keeps beside the optimizer, which does not change itself:
 /// engines that were made with it would not know.
 void set_attribute(nb::handle self, nb::handle name, nb::handle value) {
+  if (!nb::inst_ready(self)) {  // in a class of the caller's, before it has called __init__ of ours
+    if (PyObject_GenericSetAttr(self.ptr(), name.ptr(), value.ptr()) != 0) throw nb::python_error();
+    return;
+  }
   const auto& optimizer = nb::cast<const PythonOptimizer&>(self);
   const std::string key = text(name);
   if (key == "learning_rate")
@@ -261,8 +265,8 @@ void set_attribute(nb::handle self, nb::handle name, nb::handle value) {
   if (key == "rule" || nb::cast<bool>(settings.attr("__contains__")(name)))
     raise_attribute_error("an optimizer does not change: make one with another " + key);
   if (PyObject_GenericSetAttr(self.ptr(), name.ptr(), value.ptr()) == 0) return;
-  const nb::python_error error;
-  if (!error.matches(PyExc_AttributeError)) throw error;
+  if (!PyErr_ExceptionMatches(PyExc_AttributeError)) throw nb::python_error();
+  PyErr_Clear();
   raise_attribute_error("an optimizer of the rule '" + optimizer.value.rule() + "' has no '" + key +
                         "' to set, and does not change");
 }
@@ -390,6 +394,7 @@ Optimizer Rates::shared(const PythonOptimizer& optimizer) {
 void bind_optimizer(nb::module_& module) {
   nb::class_<PythonOptimizer> type(
       module, "Optimizer", nb::type_slots(Collected<PythonOptimizer>::slots),
+      nb::is_weak_referenceable(),
       R"(What a gradient does to a row: the rule, its learning rate and its parameters. There is a class for each rule,
 embertable.Adagrad for example.
 

@@ -1,5 +1,6 @@
 import copy
 import pickle
+import weakref
 
 import numpy as np
 import pytest
@@ -342,3 +343,17 @@ def test_assignments_take_float64():
             variable.assign(np.array([1, 2]))
     with pytest.raises(ValueError, match="holds int32.*got float64"):
         et.Variable([1, 2]).assign(values)
+
+
+def test_classes_of_optimizers_keep_attributes_of_their_own_and_weak_references():
+    class Noted(et.SGD):
+        def __init__(self):
+            self.note = 1
+            super().__init__(0.1)
+            self.other = 2
+
+    optimizer = Noted()
+    assert (optimizer.note, optimizer.other) == (1, 2)
+    assert weakref.ref(optimizer)() is optimizer
+    plain = et.SGD(0.1)
+    assert weakref.ref(plain)() is plain

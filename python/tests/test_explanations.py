@@ -16,13 +16,13 @@ FEATURE = et.FeatureConfig(TABLE)
     (lambda: et.TableConfig(vocabulary_size=10, embedding_dim=4),
      "TableConfig: there is no argument 'embedding_dim'; the nearest is 'dim'"),
     (lambda: et.TableConfig(10, 4, name=3), "TableConfig: name must be text or None, got int"),
-    (lambda: et.TableConfig(10, 4, name="\ud800"), "TableConfig: name must be text or None, got str"),
+    (lambda: et.TableConfig(10, 4, name="\ud800"), "TableConfig: name must be text that UTF-8 has or None, got "),
     (lambda: et.TableConfig(10, 4, replicated=None), "TableConfig: replicated must be True or False, got None"),
     (lambda: et.TableConfig(10, 4, vocabulary_size=10), "TableConfig: vocabulary_size is given twice"),
     (lambda: et.TableConfig(), "TableConfig: vocabulary_size and dim are missing"),
     (lambda: et.EngineStrategy(num_hosts=2), "EngineStrategy: there is no argument 'num_hosts'; the nearest is 'hosts'"),
     (lambda: et.QuantizationConfig(2, 0), "QuantizationConfig: upper is missing"),
-    (lambda: et.Embedding(FEATURE, batch_size=3), "Embedding: there is no argument 'batch_size'; there are feature_config, "),
+    (lambda: et.Embedding(FEATURE, batch_size=3), "Embedding: there is no argument 'batch_size'; there are 'feature_config', "),
     (lambda: et.Embedding(FEATURE, seed=None), "Embedding: seed must not be None"),
     (lambda: et.Embedding(FEATURE, out_of_range=0), "Embedding: out_of_range must be text, got int"),
     (lambda: et.RaggedIds([1]), "RaggedIds: row_splits is missing"),
@@ -64,29 +64,54 @@ def test_a_subclass_is_called_by_its_own_name():
         pass
 
     assert Mine(TABLE, name="mine").name == "mine"
-    with pytest.raises(TypeError, match="there is no argument 'nam'; the nearest is 'name'"):
+    with pytest.raises(TypeError, match="^Mine: there is no argument 'nam'; the nearest is 'name'"):
         Mine(TABLE, nam="mine")
 
 
-def test_other_type_errors_stay_as_they_are():
-    class Wrong(TypeError):
-        pass
+class OwnError(TypeError):
+    pass
 
-    def fails():
-        raise Wrong("TableConfig(): incompatible function arguments")
 
-    with pytest.raises(Wrong):
-        et.Initializer.function(lambda rows: fails()) and et.ServingEmbedding(
-            et.FeatureConfig(et.TableConfig(3, 2, et.Initializer.function(lambda rows: fails())))).build()
+@pytest.mark.parametrize("kind", [TypeError, OwnError])
+@pytest.mark.parametrize("function", ["build", "__init__"])
+def test_type_errors_of_the_callers_functions_stay_as_they_are(function, kind):
+    raised = kind(function + "(): incompatible function arguments, said the initializer")
+
+    def fails(*_):
+        raise raised
+
+    class Source:
+        __array__ = fails
+
+    serving = et.ServingEmbedding(et.FeatureConfig(et.TableConfig(3, 2, et.Initializer.function(fails))))
+    for call in [serving.build, lambda: et.DenseIds(Source()), lambda: et.Variable(Source())]:
+        with pytest.raises(kind) as caught:
+            call()
+        assert caught.value is raised
+
+
+def test_values_of_the_right_class_are_told_from_others():
+    with pytest.raises(TypeError, match="^RaggedIds.from_padded: pad must be an integer of 64 bits, got 1180591620717411303424$"):
+        et.RaggedIds.from_padded([[1]], pad=2**70)
+    with pytest.raises(TypeError, match="^TableConfig: replicated must be True or False, got numpy.bool"):
+        et.TableConfig(10, 4, replicated=np.True_)
+    with pytest.raises(TypeError, match=r"^TableConfig: name must be text that UTF-8 has or None, got '\\ud800'$"):
+        et.TableConfig(10, 4, name="\ud800")
     with pytest.raises(TypeError, match="^initializer must be an Initializer, got int$"):
         et.TableConfig(10, 4, 3)
+
+
+def test_what_no_rule_tells_apart_stays_as_it_is():
+    with pytest.raises(TypeError, match="incompatible function arguments"):
+        et.Embedding.restore(3, "run")
 
 
 @pytest.mark.parametrize("ids, kind, text", [
     ([[1, 2], [3]], ValueError, "of uneven lengths; RaggedIds.from_rows takes them"),
     (["a", "b"], TypeError, "ids must be integers, got <U1; an IdMap makes integers of keys"),
     (np.array(["a", "b"]), TypeError, "ids must be integers, got <U1; an IdMap makes integers of keys"),
-    (np.array(["a", "b"], object), ValueError, "got ndarray of texts; an IdMap makes integers of keys")])
+    (np.array(["a", "b"], object), ValueError, "got ndarray of texts; an IdMap makes integers of keys"),
+    (np.empty((3, 0), object), ValueError, "ids must be an array of integers, got ndarray")])
 def test_ids_that_are_none_say_what_makes_ids(ids, kind, text):
     embedding = et.Embedding(et.FeatureConfig(user()), et.SGD(0.1), et.EngineStrategy(threads=1))
     with pytest.raises(kind, match=text):

@@ -84,16 +84,16 @@ def test_keys_of_rows():
     builder = et.IdMapBuilder("integer")
     builder.add(np.array([70, -80, 90]))
     integers = builder.build(out_of_vocabulary_rows=2)
-    keys = integers.keys([[2, 0], [1, 1]])
+    keys = integers.keys_of([[2, 0], [1, 1]])
     assert keys.dtype == np.int64 and keys.tolist() == [[90, 70], [-80, -80]]
     assert list(integers) == [70, -80, 90] and len(integers) == 3
-    assert integers.keys([]).tolist() == []
+    assert integers.keys_of([]).tolist() == []
     for row in (3, -1):
         with pytest.raises(IndexError):
-            integers.keys([0, row])
+            integers.keys_of([0, row])
     builder = et.IdMapBuilder("string")
     builder.add(["a", "\udcff", "c"])
     texts = builder.build()
-    assert texts.keys([2, 1]).tolist() == ["c", "\udcff"] and texts.keys([2, 1]).dtype == object
-    assert list(texts) == ["a", "\udcff", "c"] and texts.rows(texts.keys([[1], [0]])).tolist() == [[1], [0]]
+    assert texts.keys_of([2, 1]).tolist() == ["c", "\udcff"] and texts.keys_of([2, 1]).dtype == object
+    assert list(texts) == ["a", "\udcff", "c"] and texts.rows(texts.keys_of([[1], [0]])).tolist() == [[1], [0]]
     assert list(et.IdMap.hashed("string", 4)) == []

@@ -423,12 +423,12 @@ def test_settings_of_a_sweep_are_taken_by_train(folder, tmp_path):
     (lambda: et.train({}, data=3), TypeError, "train: data must be the path of a folder, a pandas frame or None, got int"),
     (lambda: et.train({}, 3), TypeError, "train: out must be a path, got int"),
     (lambda: et.train({}, resume="no"), TypeError, "train: resume must be True or False, got 'no'"),
-    (lambda: et.evaluate(None), TypeError, "evaluate: run must be a path, got NoneType"),
+    (lambda: et.evaluate(None), TypeError, "evaluate: run must be a path, got None"),
     (lambda: et.evaluate("run", data=3), TypeError, "evaluate: data must be"),
     (lambda: et.predict("run", "rows", has_label="no"), TypeError, "predict: has_label must be True or False, got 'no'"),
-    (lambda: et.predict(None, "rows"), TypeError, "predict: run must be a path, got NoneType"),
+    (lambda: et.predict(None, "rows"), TypeError, "predict: run must be a path, got None"),
     (lambda: et.sweep({}, "runs", {"a": [1]}, seed=-1), ValueError, "sweep: seed must be >= 0, got -1"),
-    (lambda: et.sweep({}, None, {"a": [1]}), TypeError, "sweep: out must be a path, got NoneType"),
+    (lambda: et.sweep({}, None, {"a": [1]}), TypeError, "sweep: out must be a path, got None"),
     (lambda: et.doctor(3), TypeError, "doctor: folder must be a path, got int")])
 def test_arguments_are_named(call, kind, text):
     with pytest.raises(kind, match=f"^{text}"):

@@ -27,7 +27,7 @@ def test_a_table_has_a_row_type():
     assert table.row_type == "bfloat16" and video().row_type == "float32"
     assert pickle.loads(pickle.dumps(table)).row_type == "bfloat16"
     assert "row_type='bfloat16'" in repr(table) and "row_type" not in repr(video())
-    for wrong, text in ("float16", "got 'float16'"), ("int8", "got 'int8'"), (None, "got 'NoneType'"):
+    for wrong, text in ("float16", "got 'float16'"), ("int8", "got 'int8'"), (None, "got NoneType"):
         with pytest.raises(ValueError, match=text):
             video(row_type=wrong)
 

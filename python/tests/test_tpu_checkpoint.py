@@ -556,6 +556,11 @@ def test_a_manager_of_an_embedding(tmp_path):
         embedding.apply_gradients(embedding.dequeue())
         manager.save()
     assert [path[-3:] for path in manager.checkpoints] == ["002"]
+    embedding.assign_step(0)  # another run begins below the step that is kept
+    embedding.enqueue(np.array([1, 2]))
+    embedding.apply_gradients(embedding.dequeue())
+    saved = manager.save()
+    assert [str(path) for path in manager.checkpoints] == [str(saved), str(tmp_path / "run" / "step_000000000002")]
 
 
 @pytest.mark.parametrize("arguments, kind, text", [

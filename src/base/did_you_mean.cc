@@ -32,12 +32,21 @@ std::vector<std::string_view> words_of(std::string_view name) {
   return words;
 }
 
-/// True if `words` are some of `others`, in their order.
+/// True if one word may be short for the other: "vocab" of "vocabulary".
+bool is_short_for(std::string_view a, std::string_view b) {
+  constexpr std::size_t kShortest = 3;
+  const std::size_t letters = std::min(a.size(), b.size());
+  return letters >= kShortest && equal_in_any_case(a.substr(0, letters), b.substr(0, letters));
+}
+
+/// True if `words` are some of `others`, in their order, perhaps short for them or misspelt.
 bool stand_in(std::span<const std::string_view> words, std::span<const std::string_view> others) {
   std::size_t found = 0;
   for (const std::string_view other : others) {
     if (found == words.size()) break;
-    if (equal_in_any_case(words[found], other) || is_misspelt(words[found], other)) ++found;
+    const std::string_view word = words[found];
+    if (equal_in_any_case(word, other) || is_misspelt(word, other) || is_short_for(word, other))
+      ++found;
   }
   return found == words.size();
 }
@@ -96,6 +105,15 @@ std::string did_you_mean(std::string_view name, std::span<const std::string_view
 
 std::string did_you_mean(std::string_view name, std::span<const std::string> known) {
   return did_you_mean(name, std::vector<std::string_view>(known.begin(), known.end()));
+}
+
+std::string name_hint(std::string_view name, std::span<const std::string_view> known) {
+  constexpr std::size_t kFew = 16;
+  std::string hint = did_you_mean(name, known);
+  if (!hint.empty() || known.size() > kFew) return hint;
+  for (const std::string_view one : known)
+    hint.append(hint.empty() ? "; there are '" : ", '").append(one).append("'");
+  return known.size() == 1 ? "; there is '" + std::string(known.front()) + "'" : hint;
 }
 
 std::string must_be_one_of(std::span<const std::string> known, std::string_view name) {

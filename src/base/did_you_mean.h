@@ -23,11 +23,15 @@ bool is_misspelt(std::string_view name, std::string_view other);
 
 /// Returns the end of a message which says that `name` is unknown: "; the nearest is 'adagrad'".
 /// The nearest is the first at the least edit distance, in any case, among the known names that may
-/// be meant: `name` is misspelt, or all words of one name, perhaps misspelt, are words of the
-/// other, as "separator" of "field_separator". Returns "" if there is none, or for a name of more
-/// than 256 bytes.
+/// be meant: `name` is misspelt, or all words of one name, perhaps misspelt or short for others,
+/// are words of the other, as "separator" and "field_sep" of "field_separator". Returns "" if there
+/// is none, or for a name of more than 256 bytes.
 std::string did_you_mean(std::string_view name, std::span<const std::string_view> known);
 std::string did_you_mean(std::string_view name, std::span<const std::string> known);
+
+/// Returns the same, or where none may be meant and few are known, all of them: "; there are 'a',
+/// 'b'".
+std::string name_hint(std::string_view name, std::span<const std::string_view> known);
 
 /// Says what is wrong with a name that is none of `known`: "must be one of a, b, got "x"; the
 /// nearest is 'a'".

@@ -57,8 +57,25 @@ TEST(DidYouMean, ANameMayHaveTheWordsOfAnother) {
   EXPECT_EQ(did_you_mean("_", rules), "");
 }
 
+TEST(DidYouMean, TakesABeginningForAWord) {
+  const std::vector<std::string> names = {"dim", "vocabulary_size", "initial_accumulator_value"};
+  EXPECT_EQ(did_you_mean("vocab", names), "; the nearest is 'vocabulary_size'");
+  EXPECT_EQ(did_you_mean("initial_acc", names), "; the nearest is 'initial_accumulator_value'");
+  EXPECT_EQ(did_you_mean("dimension", names), "; the nearest is 'dim'");
+  EXPECT_EQ(did_you_mean("vo", names), "");
+}
+
 TEST(DidYouMean, SaysNothingIfNothingIsKnown) {
   EXPECT_EQ(did_you_mean("adam", std::vector<std::string>()), "");
+}
+
+TEST(NameHint, ListsAFewNamesOfWhichNoneIsMeant) {
+  const std::vector<std::string_view> names = {"rate", "momentum"};
+  EXPECT_EQ(name_hint("rates", names), "; the nearest is 'rate'");
+  EXPECT_EQ(name_hint("eps", names), "; there are 'rate', 'momentum'");
+  EXPECT_EQ(name_hint("eps", std::span(names).first(1)), "; there is 'rate'");
+  EXPECT_EQ(name_hint("eps", std::span(names).first(0)), "");
+  EXPECT_EQ(name_hint("eps", std::vector<std::string_view>(17, "rate")), "");
 }
 
 TEST(MustBeOneOf, ListsWhatIsKnownAndTheNearest) {

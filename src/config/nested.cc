@@ -160,7 +160,7 @@ std::int64_t Structure::index_of(std::string_view path) const {
   const auto found = std::ranges::find(paths(), path);
   if (found == paths().end()) {
     throw KeyError("no leaf is at the path '" + std::string(path) + "'" +
-                   did_you_mean(path, std::span<const std::string>(paths())));
+                   name_hint(path, std::vector<std::string_view>(paths().begin(), paths().end())));
   }
   return found - paths().begin();
 }

@@ -53,7 +53,7 @@ std::string no_parameter(const Rule& rule, std::string_view name) {
       return fmt::format("{}: there is no parameter '{}'; it is called {} here", rule.name(), name,
                          here);
   }
-  const std::string hint = known.empty() ? "; it has none but the rate" : did_you_mean(name, known);
+  const std::string hint = known.empty() ? "; it has none but the rate" : name_hint(name, known);
   return fmt::format("{}: there is no parameter '{}'{}", rule.name(), name, hint);
 }
 

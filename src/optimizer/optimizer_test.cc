@@ -71,7 +71,8 @@ TEST(Optimizer, SaysWhatAParameterOfOtherSystemsIsCalledHere) {
             "adamw: there is no parameter 'eps'; it is called epsilon here");
   EXPECT_EQ(text_or_refusal("momentum", 0.1, {{"nesterov", true}}),
             "momentum: there is no parameter 'nesterov'; it is called use_nesterov here");
-  EXPECT_EQ(text_or_refusal("adagrad", 0.1, {{"eps", 1}}), "adagrad: there is no parameter 'eps'");
+  EXPECT_EQ(text_or_refusal("adagrad", 0.1, {{"eps", 1}}),
+            "adagrad: there is no parameter 'eps'; there is 'initial_accumulator_value'");
   EXPECT_EQ(text_or_refusal("adagrad", 0.1, {{"accumulator_value", 1}}),
             "adagrad: there is no parameter 'accumulator_value'; the nearest is "
             "'initial_accumulator_value'");

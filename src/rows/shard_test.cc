@@ -67,14 +67,6 @@ TEST(Shard, RandomValuesDoNotDependOnShardingOrThreads) {
   EXPECT_EQ(rows_by_id(4, Sharding::kMod, 2), expected);
 }
 
-TEST(Shard, IsZerosThatTakeNoMemoryBeforeItsFirstValues) {
-  Shard shard(Placement(1 << 20, 1, Sharding::kDiv), 0, 64, {});
-  EXPECT_LT(shard.records().use().resident_bytes, 4 << 20);
-  std::vector<float> last(64, 1);
-  shard.read(-1, (1 << 20) - 1, 1, 1, last.data());
-  EXPECT_EQ(last, std::vector<float>(64, 0));
-}
-
 TEST(Shard, WithoutRowsHoldsNothing) {
   Shard shard(Placement(2, 4, Sharding::kDiv), 3, 8, {true, false});
   shard.initialize(-1, Initializer::constant(1), 0, *make_inline_executor());

@@ -193,7 +193,7 @@ std::size_t Served::find(std::string_view table) const {
     if (listed.name() == table) return names.size();
     names.push_back(listed.name());
   }
-  throw KeyError("there is no table '" + std::string(table) + "'" + did_you_mean(table, names));
+  throw KeyError("there is no table '" + std::string(table) + "'" + name_hint(table, names));
 }
 
 void Served::read_rows(std::string_view name, IntegerSpan rows, std::span<float> out) {

@@ -342,6 +342,17 @@ TEST(EngineConstruction, TheLargestFirstBatchCompletesAShapeWhereverItComes) {
   EXPECT_FALSE(strict.built());
 }
 
+TEST(EngineConstruction, RowsThatStartAsZerosTakeNoMemoryYet) {
+  const auto of = Nested<FeatureConfig>(feature(make_table({.vocabulary_size = 1 << 20,
+                                                            .dim = 64,
+                                                            .initializer = Initializer::zeros(),
+                                                            .optimizer = Optimizer("adam", 0.1)})));
+  Embedding engine = engine_with(accelerator(), of);
+  engine.build(1);
+  for (const MemoryReport::Entry& entry : engine.memory().entries)
+    EXPECT_LT(entry.resident_bytes, 8 << 20) << entry.name;
+}
+
 TEST(EngineConstruction, InputShapesHaveTheStructureOfTheFeatures) {
   const auto of =
       Nested<FeatureConfig>::map({{"item", feature(named("a"))}, {"user", feature(named("b"))}});

@@ -53,9 +53,9 @@ std::vector<std::string> NewRecords::columns_of(const RecordsSpec& records, cons
   const bool header = records.data.file.format.header;
   if (!rows.has_label && header) {
     throw ValueError(
-        fmt::format("'{}': rows without the label's column must be of a job with header = false: a "
-                    "header shows whether it is there",
-                    rows.path));
+        fmt::format("'{}': {} must be of a job with header = false: a header shows whether the "
+                    "label's column is there",
+                    rows.path, rows.names.no_label));
   }
   std::vector<std::string> columns;
   for (const IdsSpec& spec : records.ids) {

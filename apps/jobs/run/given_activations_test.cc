@@ -40,7 +40,7 @@ TEST(GivenActivations, MayBeNone) {
   EXPECT_TRUE(given({}).empty());
 }
 
-TEST(GivenActivations, AreOfAnotherBatchAndStay) {
+TEST(GivenActivations, OfAnotherBatchAreRefusedAndKept) {
   GivenActivations two = given(two_samples());
   std::vector<F> rows = {F(6, 9), F(6, 9)};
   EXPECT_EQ(refusal<DataLoss>("", [&] { two.take(3, rows); }),

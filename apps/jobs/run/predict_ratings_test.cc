@@ -233,7 +233,7 @@ TEST_F(RecommendRatings, ItemsThatCannotBeRankedAreRefused) {
   EXPECT_THAT(refused<ValueError>("tests.csv", {.items = 0}),
               testing::HasSubstr("must be 1 to 10000, got 0"));
   EXPECT_THAT(refused<ValueError>("tests.csv", {.items = 2, .copy = {"user"}}),
-              testing::HasSubstr("columns to copy must be for scores of records"));
+              testing::HasSubstr("copy must be of scores of records"));
   files_.write("new.csv", "item\n7\n");
   EXPECT_THAT(refused<ValueError>("new.csv", {.items = 2}), testing::HasSubstr("'user'"));
 }

@@ -52,13 +52,12 @@ bool is_to_resume(const CheckpointRun& out, const Job& job, const TrainOptions& 
     if (!holds_run(out))
       throw ValueError(
           fmt::format("out must be a new or an empty directory, got '{}', which holds tables up to "
-                      "step {} that "
-                      "train did not save",
+                      "step {} that train did not save",
                       shown, out.steps().back()));
     throw ValueError(
-        fmt::format("out must be a new or an empty directory, got '{}', which holds a "
-                    "run up to step {}; resume goes on with it, overwrite removes it",
-                    shown, out.steps().back()));
+        fmt::format("out must be a new or an empty directory, got '{0}', which holds a run up to "
+                    "step {1}; {2}resume goes on with it, {2}overwrite removes it",
+                    shown, out.steps().back(), options.option_prefix));
   }
   return options.resume;
 }

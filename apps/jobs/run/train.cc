@@ -389,8 +389,7 @@ TrainReport train_together(const Job& job, const TrainOptions& options, TrainObs
     if (job.schedule.patience > 0 && options.out.empty()) {
       throw ValueError(
           "schedule.patience must be 0 where several processes train without a run directory: they "
-          "save the "
-          "best epoch in the run directory that they share");
+          "save the best epoch in the run directory that they share");
     }
     TrainReport report = Run(ours, options, observer, ranks).run();
     ranks->agree("", {"end of the run"});

@@ -17,13 +17,14 @@ namespace embertable::jobs {
 
 /// Where a job runs. Does not affect results.
 struct TrainOptions {
-  std::string data_root;     ///< folder of the job's files, or "": that of `data_folder`
-  SkipBad skip_bad;          ///< broken lines of the data to leave out and count before failing
-  std::string out;           ///< run directory that the run saves to, or "": nowhere
-  std::string cache;         ///< folder of what was read, or "": that of `out`, if there is one
-  bool resume = false;       ///< resumes the run in `out`, if there is one
-  bool overwrite = false;    ///< removes the run in `out` once this one has reported its start
-  std::int32_t threads = 0;  ///< 0: one per CPU
+  std::string data_root;   ///< folder of the job's files, or "": that of `data_folder`
+  SkipBad skip_bad;        ///< broken lines of the data to leave out and count before failing
+  std::string out;         ///< run directory that the run saves to, or "": nowhere
+  std::string cache;       ///< folder of what was read, or "": that of `out`, if there is one
+  bool resume = false;     ///< resumes the run in `out`, if there is one
+  bool overwrite = false;  ///< removes the run in `out` once this one has reported its start
+  std::string option_prefix = "";                ///< stands before names of options in errors: "--"
+  std::int32_t threads = 0;                      ///< 0: one per CPU
   std::shared_ptr<Executor> executor = nullptr;  ///< runs the work instead of `threads` threads
 
   /// Connects the processes that train the job together, each of which calls `train` and is a host.

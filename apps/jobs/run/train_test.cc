@@ -81,7 +81,7 @@ TEST_F(Train, ATrainerThatWasStoppedTrainsNoMore) {
   train(true);
   train(false);
   EXPECT_EQ(refusal<StateError>("", [&] { train(true); }),
-            "a trainer must not train again after it was stopped within an epoch");
+            "a trainer must not train again after it was stopped or failed");
 }
 
 TEST_F(Train, DependsOnTheSeed) {

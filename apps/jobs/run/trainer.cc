@@ -178,9 +178,8 @@ Range Trainer::own_blocks(std::int64_t size) const noexcept {
 void Trainer::train(std::int64_t samples, Position position,
                     const std::function<double(std::int64_t)>& rate,
                     const std::function<bool(const Position&)>& after_step) {
-  if (ended_)
-    throw StateError("a trainer must not train again after it was stopped within an epoch");
-  ended_ = true;  // until all samples are trained
+  if (stopped_) throw StateError("a trainer must not train again after it was stopped or failed");
+  stopped_ = true;  // until all samples are trained
   std::int64_t enqueued = position.samples;
   const auto look_up = [&](std::int64_t first) {
     for (; enqueued < samples && enqueued <= first + look_ahead_ * batch_; enqueued += batch_)
@@ -207,7 +206,7 @@ void Trainer::train(std::int64_t samples, Position position,
     if (ranks_) times_.waited += ranks_->waited() - waited;
     if (!after_step(position)) return;
   }
-  ended_ = false;
+  stopped_ = false;
 }
 
 std::map<std::string, DenseTensor> Trainer::looked_up() {

@@ -43,8 +43,8 @@ class Trainer final : public Lookups {
   };
 
   /// Takes a step for each batch of the epoch's samples from `position` on, in their order, at
-  /// rate(samples done), as long as after_step(position) returns true. Throws StateError if an
-  /// earlier call ended before its samples did, because batches may have been enqueued ahead.
+  /// rate(samples done), as long as after_step(position) returns true. Throws StateError once
+  /// after_step has returned false, or a call has thrown: batches may have been enqueued ahead.
   void train(std::int64_t samples, Position position,
              const std::function<double(std::int64_t)>& rate,
              const std::function<bool(const Position&)>& after_step);
@@ -120,7 +120,7 @@ class Trainer final : public Lookups {
   std::vector<Nested<Gradient>> gradients_;  ///< by replica of this process
   std::vector<double> losses_;               ///< by block
   std::int64_t looked_up_ = 0;  ///< samples of the next batch, whose activations are in rows_
-  bool ended_ = false;          ///< a call of `train` has left batches in the queue
+  bool stopped_ = false;        ///< a call of `train` may have left batches in the queue
   GivenActivations given_;      ///< instead of the next lookup
   Times times_;
 };

@@ -229,7 +229,7 @@ TEST(JobFile, AMissingChoiceNamesWhatMayBeChosen) {
             "nothing");
 }
 
-TEST(JobFile, EveryIdsAreOfUse) {
+TEST(JobFile, UnusedIdsAreRefused) {
   const std::string unused = "[ids.usr]\ncolumn = \"u\"\n[ids.user]";
   EXPECT_EQ(refused({}, with("[ids.user]", unused)),
             "a/job.toml:6: ids.usr is used by no table; the nearest is 'user'");

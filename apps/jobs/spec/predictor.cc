@@ -12,22 +12,13 @@ std::int64_t NewRows::ranked_items() const {
     throw ValueError(fmt::format("the number of items for each user must be 1 to {}, got {}",
                                  kMostItems, wanted));
   }
-  if (!copy.empty()) {
-    throw ValueError(
-        fmt::format("columns to copy must be for scores of records: lines of items have the user's "
-                    "key, got '{}'",
-                    copy.front()));
-  }
-  if (!copy_ids.value_or(true)) {
-    throw ValueError(
-        "columns of ids to leave out must be for scores of records: lines of items have the user's "
-        "key");
-  }
-  if (!has_label) {
-    throw ValueError(
-        "rows without the label's column must be for scores of records: where items are ranked, it "
-        "is not read");
-  }
+  const auto refuse = [](std::string_view name) {
+    throw ValueError(fmt::format(
+        "{} must be of scores of records: lines of items have the user's key, and no label", name));
+  };
+  if (!copy.empty()) refuse(names.copy);
+  if (!copy_ids.value_or(true)) refuse(names.no_ids);
+  if (!has_label) refuse(names.no_label);
   return wanted;
 }
 

@@ -34,6 +34,12 @@ struct NewRows {
   std::optional<bool> copy_ids = std::nullopt;
   std::vector<std::string> copy = {};
 
+  /// What errors call `has_label`, `copy` and `copy_ids` where they have no effect.
+  struct Names {
+    std::string_view no_label = "has_label = false", copy = "copy", no_ids = "copy_ids = false";
+  };
+  Names names = {};
+
   /// Returns the number of items that a ranking model gives each user. Throws ValueError if it is
   /// out of range, and for what has no effect on lines of items: columns to copy, `copy_ids` that
   /// is false, rows without a label.

@@ -19,6 +19,7 @@ struct SweepOptions {
   std::string out;                  ///< directory of the sweep
   bool resume = false;              ///< takes the results that `out` has, and goes on
   bool overwrite = false;           ///< removes the sweep in `out` once a run has read its data
+  std::string option_prefix = "";   ///< see TrainOptions
   bool keep_runs = false;           ///< the directories of finished runs stay
   bool tests_best = true;           ///< the best setting is trained again, and tested
   std::int32_t threads = 0;         ///< number for all runs together; 0: one per CPU

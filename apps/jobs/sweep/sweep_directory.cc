@@ -37,9 +37,9 @@ CheckpointRun open_directory(const SweepOptions& options) {
           out.string(), name));
     if (!options.resume && !options.overwrite)
       throw ValueError(
-          fmt::format("out must be a new or an empty directory, got '{}', which holds a sweep; "
-                      "resume goes on with it, overwrite removes it",
-                      out.string()));
+          fmt::format("out must be a new or an empty directory, got '{0}', which holds a sweep; "
+                      "{1}resume goes on with it, {1}overwrite removes it",
+                      out.string(), options.option_prefix));
   }
   return held;
 }

@@ -17,6 +17,7 @@ from .accelerator import IdsAhead
 __all__ = ["Reader", "is_jagged", "is_keyed", "rows_of_nested", "tensors_read", "weights_of"]
 
 _INTEGERS = (torch.int64, torch.int32)
+_HINT_OF_LENGTHS = "; if these are lengths, offsets are torch.cumsum(lengths, 0) - lengths"
 
 
 @functools.lru_cache(maxsize=64)
@@ -305,7 +306,7 @@ class Reader:
                 continue
             rule = "begin with 0, not fall, and be at most" if not last_offset else "begin with 0, not fall, and end with"
             got = "none" if wrong is None else f"{offsets[wrong]} at position {wrong}"
-            hint = "; torch.cumsum makes them of lengths, whose sum that is" if offsets and sum(offsets) == count else ""
+            hint = _HINT_OF_LENGTHS + (", then their sum" if last_offset else "") if offsets and sum(offsets) == count else ""
             raised = DataError(f"{self.name}: offsets of {self.what[feature]} must {rule} the number of ids, {count}; got {got}{hint}")
             raised.feature, raised.replica, raised.sample, raised.position = error.feature, error.replica, wrong, None
             raise raised from None

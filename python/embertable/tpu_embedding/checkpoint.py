@@ -651,7 +651,7 @@ class CheckpointManager:
         return latest_checkpoint(self._directory)
 
     def save(self, checkpoint_number: None = None, check_interval: Any = True, options: Any = None) -> str:
-        """Saves, removes steps beyond max_to_keep, and returns the step's directory. checkpoint_number must be None: a step's number is
+        """Saves, removes the lowest steps beyond max_to_keep, though none from the saved one on, and returns its directory. checkpoint_number must be None: a step's number is
         that of Checkpoint.save, whose errors it raises. check_interval, options: have no effect.
         """
         if checkpoint_number is not None:
@@ -660,8 +660,10 @@ class CheckpointManager:
         saved = self._checkpoint.save(self._directory)
         if self._max_to_keep is not None:
             strategy = getattr(self._checkpoint._the_engine(), "strategy", None)
+            steps = self.checkpoints
+            from_saved = len(steps) - [os.path.basename(step) for step in steps].index(os.path.basename(saved))
             with CheckpointRun(self._directory, strategy) as run:
-                run.keep(self._max_to_keep)
+                run.keep(max(self._max_to_keep, from_saved))
         return saved
 
     def restore_or_initialize(self) -> str | None:

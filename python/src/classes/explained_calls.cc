@@ -3,7 +3,7 @@
 namespace embertable::python {
 namespace {
 
-/// Has no slots of its own, and so the function with which nanobind makes objects.
+/// A class without type slots: its function that makes objects is nanobind's own.
 struct PlainClass {};
 
 vectorcallfunc usual_call = nullptr;
@@ -14,6 +14,8 @@ PyObject* explain = nullptr;  // lives as long as the process
 void explain_error(nb::handle type, PyObject* const* arguments, std::size_t count,
                    nb::handle names) {
   nb::python_error error;
+  // One that has passed through a function of the caller's is not about these arguments.
+  if (!error.type().is(PyExc_TypeError) || error.traceback().is_valid()) return error.restore();
   try {
     nb::list given;
     for (std::size_t i = 0; i < count; ++i) given.append(nb::handle(arguments[i]));

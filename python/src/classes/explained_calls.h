@@ -6,8 +6,8 @@ namespace embertable::python {
 
 namespace nb = nanobind;
 
-/// Calls a class whose objects programs make. Where its arguments do not fit, the error says which
-/// one, and why, instead of listing the types of all. Calls that fit cost what they cost before.
+/// Makes an object of a bound class. Where its arguments do not fit, the error says which one, and
+/// why, instead of listing the types of all. Calls that fit cost what they cost without it.
 PyObject* explained_call(PyObject* type, PyObject* const* arguments, std::size_t count,
                          PyObject* names);
 

@@ -60,12 +60,11 @@ TEST_F(BatchIntakeTest, StructureIsCheckedBeforeShapes) {
   EXPECT_THAT(first(std::vector{other, batch_of(one.ragged())}), HasSubstr("features"));
 }
 
-TEST_F(BatchIntakeTest, ABadIdBuildsNothing) {
+TEST_F(BatchIntakeTest, ABadIdIsFoundBeforeTheBuild) {
   const Rows bad(Samples{{0}, {8}});
   EXPECT_THAT(first(std::vector{
                   batch_of(bad.ragged(), owned_.favorited.ragged(), owned_.friends.ragged())}),
               HasSubstr("8"));
-  EXPECT_EQ(intake_.shapes().by_feature()[0].to_string(), Shape().to_string());
 }
 
 class CutBatchIntakeTest : public BatchIntakeTest {
@@ -76,6 +75,37 @@ class CutBatchIntakeTest : public BatchIntakeTest {
 TEST_F(CutBatchIntakeTest, CoresShareTheBatchOfTheirReplica) {
   EXPECT_EQ(first(std::vector{owned_.sparse()}), "(1)(1)(1)");
   EXPECT_THAT(first(std::vector{owned_.ragged()}), HasSubstr("ragged ids cannot be cut"));
+}
+
+TEST(BucketChoice, IsMadeByTheFirstCallThatFeedsAStep) {
+  const engine::Setup setup(features(), Optimizer("sgd", 0.1), strategy_of(2), EmbeddingOptions{},
+                            nullptr);
+  std::vector<StepTable> tables(setup.assembly.tables.size());
+  for (StepTable& table : tables) table.rows = {.stride = 64, .dim = 64, .rows = 1 << 20};
+  std::vector<NamedShares> shares(tables.size());
+  BucketChoice choice(setup);
+  choice.use(tables, shares, std::vector<Shape>(3, Shape{1 << 18}));
+
+  const Ids many(1 << 18, 0), one(1, 0);
+  const auto of = [](const Ids& ids) {
+    return std::vector{batch_of(DenseIds{ids, {}}, DenseIds{ids, {}}, DenseIds{ids, {}})};
+  };
+  const std::vector<Batch> large = of(many), small = of(one);
+  Step step;
+  choice.choose(step, make_feed(setup, large, {}));
+  const std::vector<UpdateCut> cuts = step.cuts;
+  ASSERT_EQ(cuts.size(), tables.size());
+  EXPECT_GT(cuts[0].buckets, 1);
+  choice.choose(step, make_feed(setup, small, {}));
+  EXPECT_EQ(step.cuts, cuts);
+
+  Step of_one_replica;  // the other may bring as much as in the last step
+  choice.choose(of_one_replica, make_feed(setup, small, {}, 1));
+  EXPECT_EQ(of_one_replica.cuts[0].buckets, 1);
+  for (NamedShares& share : shares) share.entries = 1 << 20;
+  Step next;
+  choice.choose(next, make_feed(setup, small, {}, 1));
+  EXPECT_GT(next.cuts[0].buckets, 1);
 }
 
 TEST(Feed, OptionsSayWhatIsFed) {
