@@ -1077,7 +1077,7 @@ CONFIG = dict(num_embeddings=ROWS, embedding_dim=DIM, name="t", feature_names=["
     ({"feature_names": b"films"}, TypeError, "table 't': feature_names must be a list of names, got b'films'"),
     ({"feature_names": None}, TypeError, "table 't': feature_names must be a list of names, got None"),
     ({"feature_names": ["f", 3]}, TypeError, "table 't': feature_names must be a list of names, got 3 in it"),
-    ({"name": None}, TypeError, r"tables\[0\].name must be text, got NoneType"),
+    ({"name": None}, TypeError, r"tables\[0\].name must be text, got None"),
     ({"padding_idx": "a"}, TypeError, "table 't': padding_idx must be an integer, got 'a'"),
     ({"padding_idx": 1.5}, TypeError, "table 't': padding_idx must be an integer, got 1.5"),
     ({"padding_idx": ROWS}, ValueError, "table 't': padding_idx must be a row, -20 <= padding_idx < 20, got 20"),
@@ -1129,7 +1129,7 @@ def test_what_is_no_list_of_tables(tables, text):
 @pytest.mark.parametrize("given, kind, text", [
     ({"strategy": 3}, TypeError, "strategy must be an embertable.EngineStrategy or None, got int"),
     ({"strategy": []}, TypeError, "strategy must be an embertable.EngineStrategy or None, got list"),
-    ({"gradient_policy": None}, TypeError, "gradient_policy must be text, got NoneType"),
+    ({"gradient_policy": None}, TypeError, "gradient_policy must be text, got None"),
     ({"out_of_range": 3}, TypeError, "out_of_range must be text, got int"),
     ({"rank_gradients": ["sum"]}, ValueError, r"rank_gradients must be 'mean' or 'sum', got \['sum'\]"),
 ])
@@ -1142,7 +1142,7 @@ def test_arguments_of_all_modules(make, given, kind, text):
     ({"padding_idx": "a"}, TypeError, "EmbeddingBag: padding_idx must be an integer, got 'a'"),
     ({"padding_idx": True}, TypeError, "EmbeddingBag: padding_idx must be an integer, got True"),
     ({"padding_idx": float("nan")}, TypeError, "EmbeddingBag: padding_idx must be an integer, got nan"),
-    ({"name": None}, TypeError, "EmbeddingBag: name must be text, got NoneType"),
+    ({"name": None}, TypeError, "EmbeddingBag: name must be text, got None"),
     ({"replicated": "no"}, TypeError, "EmbeddingBag: replicated must be True or False, got 'no'"),
     ({"include_last_offset": "no"}, TypeError, "EmbeddingBag: include_last_offset must be True or False, got 'no'"),
     ({"dtype": []}, ValueError, r"EmbeddingBag: dtype must be torch.float32 or torch.bfloat16, .* got \[\]"),

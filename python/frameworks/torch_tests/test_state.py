@@ -623,11 +623,11 @@ def saved_training(run):
        f"save: engine must be a module of embertable.torch or a list of them, got {type(engine).__name__}") for engine in ("ab", 3, {"t": 1})],
     (lambda training, run: ett.save(training.model, [3], run), "save: engine must be a module of embertable.torch or a list of them, got int"),
     (lambda training, run: ett.save(training.model, None, 3), "save: directory must be a path, got int"),
-    (lambda training, run: ett.load(training.model, None, None), "load: directory must be a path, got NoneType"),
+    (lambda training, run: ett.load(training.model, None, None), "load: directory must be a path, got None"),
     (lambda training, run: training.save(run, keep="2"), "save: keep must be an integer, got '2'"),
     (lambda training, run: training.save(run, keep=float("nan")), "save: keep must be an integer, got nan"),
     (lambda training, run: ett.save(training.model, None, run, optimizer=3), r"save: optimizer must have state_dict\(\), got int"),
-    (lambda training, run: ett.save(training.model, None, run, scheduler=[None]), r"save: scheduler must have state_dict\(\), got NoneType"),
+    (lambda training, run: ett.save(training.model, None, run, scheduler=[None]), r"save: scheduler must have state_dict\(\), got None"),
     (lambda training, run: ett.save(training.model, None, run, scaler="a"), r"save: scaler must have state_dict\(\), got str"),
     (lambda training, run: ett.load(training.model, None, run, optimizer="a"), r"load: optimizer must have state_dict\(\), got str"),
 ])
