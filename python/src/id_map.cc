@@ -130,9 +130,9 @@ nb::object keys_of(const IdMap& self, nb::handle rows) {
   return flat.attr("reshape")(to_python(array.shape()));
 }
 
-nb::object iterator_of(const IdMap& self) {
+nb::iterator iterator_of(const IdMap& self) {
   const nb::object all = keys_of(self, numpy().attr("arange")(self.num_keys()));
-  return nb::object(nb::iter(all.attr("tolist")()));
+  return nb::iter(all.attr("tolist")());
 }
 
 nb::bytes bytes_of(const IdMap& self) {
