@@ -138,11 +138,13 @@ def _install_in(owner: type) -> None:
 
 def install() -> dict[str, Callable[..., Any]]:
     """Gives the extension's classes and their methods signatures. Returns the module's functions, which have theirs."""
-    functions = {}
+    functions, constructors = {}, {}
     for name, value in list(vars(_core).items()):
         if isinstance(value, type):
+            if _has_one_form(made_by := vars(value).get("__init__")):
+                constructors[value] = made_by
             _install_in(value)
         elif not name.startswith("_") and _has_one_form(value):
             functions[name] = _called(value, name, False)
-    _core._explain_with(_explain_construction)
+    _core._explain_with(_explain_construction, constructors)
     return functions

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <cstring>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -316,7 +315,9 @@ nb::object numpy() { return nb::module_::import_("numpy"); }
 
 // The type is told by its name, as numpy.ma may not be loaded.
 bool has_masked(nb::handle array) {
-  return std::strcmp(Py_TYPE(array.ptr())->tp_name, "MaskedArray") == 0 &&
+  static PyObject* const plain = nb::object(numpy().attr("ndarray")).release().ptr();
+  const nb::handle type = array.type();
+  return !type.is(plain) && text(type.attr("__name__")) == "MaskedArray" &&
          nb::cast<bool>(numpy().attr("ma").attr("is_masked")(array));
 }
 

@@ -19,9 +19,9 @@ PyObject* explained_call(PyObject* type, PyObject* const* arguments, std::size_t
 inline PyType_Slot explained_slots[] = {{Py_tp_vectorcall, reinterpret_cast<void*>(explained_call)},
                                         {0, nullptr}};
 
-/// Adds `_explain_with(function)` to the module. The function is called with the class, the
-/// message, the arguments and the keywords of a call that failed, and returns the message to raise,
-/// or None. To be called before classes are made.
+/// Adds `_explain_with(function, constructors)` to the module. The function is called with the
+/// class, the message, the arguments and the keywords of a call that failed, and returns the
+/// message to raise, or None. `constructors` has `__init__` of each class, before it is replaced.
 void bind_explained_calls(nb::module_& module);
 
 }  // namespace embertable::python
