@@ -91,7 +91,7 @@ std::vector<std::int64_t> selected_offsets(const Tensor& view, std::span<const P
   std::vector<std::int64_t> all = {0};
   for (const auto& [mask, axis] : masks) {
     const std::vector<std::int64_t> next = true_offsets(*mask, &view.byte_strides()[axis]);
-    if (all.size() == 1) all.assign(next.size(), all.front());
+    if (all.size() == 1) all = std::vector(next.size(), all.front());  // assign would free it first
     for (std::size_t i = 0; i < all.size(); ++i) all[i] += next[next.size() == 1 ? 0 : i];
   }
   return all;
