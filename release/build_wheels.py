@@ -4,7 +4,8 @@ The compiler is clang as the Python package `ziglang` brings it, with C and C++ 
 with glibc 2.28 and later. The core is compiled once. Each extension links it: one for CPython 3.10, one for 3.11, and
 one for all from 3.12 on, which uses CPython's stable ABI.
 
-Each wheel is then used as a newcomer uses it, on each interpreter that it is for and that is here.
+The package's own tests run with each wheel, which is then used as a newcomer uses it, on each interpreter that it is for
+and that is here.
 
 Usage: build_wheels.py [--only 3.12]... [--out DIR] [--untried]
 """
@@ -151,6 +152,17 @@ def try_wheel(wheel, checkout=ROOT):
             "--data", ROOT / "examples/data")
 
 
+def run_tests(wheel):
+    """Runs the package's own tests with the wheel: its compiler and its C++ library are not those of `./dev test`."""
+    number = interpreters_for(wheel.name)[0]
+    requirements = (ROOT / "python/tests/requirements.txt").read_text().split()
+    site = environment(f"tests{number}", interpreter(number), *requirements)
+    python = site.parents[2] / "bin/python"
+    run(python, "-m", "pip", "install", "-q", "--disable-pip-version-check", "--force-reinstall", "--no-deps", wheel)
+    tests = ROOT / "python/tests"
+    run(python, "-m", "pytest", "-q", "-p", "no:cacheprovider", tests, env=dict(os.environ, PYTHONPATH=str(tests)), cwd=WORK)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", action="append", choices=PYTHONS, help="build the wheel of this version alone")
@@ -177,6 +189,7 @@ def main():
     run(python, ROOT / "tests/release_test.py")
     run(python, ROOT / "release/check_wheel.py", *wheels)
     for wheel in wheels if not arguments.untried else []:
+        run_tests(wheel)
         try_wheel(wheel)
 
 
