@@ -281,7 +281,7 @@ class EMBERTABLE_API ServingEmbedding : public EmbeddingBase {
   /// without a feature. Optimizers and slots are left out.
   std::vector<TableInfo> tables() const override;
 
-  /// Returns one table. Throws KeyError naming the nearest.
+  /// Returns one table. Throws KeyError naming the nearest, or all if they are few.
   TableInfo table(std::string_view name) const;
 
   /// State of the checkpoint that was last opened, or restored without a selection of tables: its

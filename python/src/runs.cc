@@ -149,6 +149,7 @@ nb::dict predict_rows(const Path& run, const Path& rows, nb::handle k, bool has_
                       const std::vector<std::string>& copy) {
   jobs::PredictOptions options;
   options.rows.path = rows.string();
+  options.rows.names = {.no_label = "has_label=False", .copy = "copy", .no_ids = "ids=False"};
   options.rows.has_label = has_label;
   options.rows.skip_bad = skip_bad_of(skip_bad, "predict: skip_bad");
   options.rows.copy_ids = ids;

@@ -137,6 +137,9 @@ def test_runs_are_measured_scored_and_compared_as_by_the_command(folder, expecte
     assert scores["prediction"].dtype == np.float32 and list(scores["unseen"]) == [0, 0, 1]
     with pytest.raises(ValueError, match="predict: k must be from 1 to 10000, got 0"):
         et.predict(run, rows, k=0)
+    for given, name in ({"ids": False}, "ids=False"), ({"copy": "rating"}, "copy"), ({"has_label": False}, "has_label=False"):
+        with pytest.raises(ValueError, match=f"^{name} must be of scores of records"):
+            et.predict(run, rows, k=2, **given)
     rows.write_text("user,item,rating\n")
     assert [(name, column.dtype, len(column)) for name, column in et.predict(run, rows).items()] == \
         [(name, np.float32 if name == "prediction" else np.int64, 0) for name in scores]

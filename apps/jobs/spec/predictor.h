@@ -34,7 +34,7 @@ struct NewRows {
   std::optional<bool> copy_ids = std::nullopt;
   std::vector<std::string> copy = {};
 
-  /// What errors call `has_label`, `copy` and `copy_ids` where they have no effect.
+  /// What errors call `has_label`, `copy` and `copy_ids` where they must not be given so.
   struct Names {
     std::string_view no_label = "has_label = false", copy = "copy", no_ids = "copy_ids = false";
   };

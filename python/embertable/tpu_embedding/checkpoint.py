@@ -651,8 +651,9 @@ class CheckpointManager:
         return latest_checkpoint(self._directory)
 
     def save(self, checkpoint_number: None = None, check_interval: Any = True, options: Any = None) -> str:
-        """Saves, removes the lowest steps beyond max_to_keep, though none from the saved one on, and returns its directory. checkpoint_number must be None: a step's number is
-        that of Checkpoint.save, whose errors it raises. check_interval, options: have no effect.
+        """Saves, removes the lowest steps beyond max_to_keep, though none from the saved one on, and returns that one's directory.
+        checkpoint_number must be None: a step's number is that of Checkpoint.save, whose errors it raises. check_interval, options:
+        have no effect.
         """
         if checkpoint_number is not None:
             raise ValueError("CheckpointManager: checkpoint_number must be None, since a step has the number of training batches or "

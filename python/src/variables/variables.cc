@@ -213,24 +213,27 @@ void bind_changes_of(nb::class_<Self>& type) {
   assignment("assign", assign<&ShardedVariable::assign, Self>,
              R"(Overwrites the value.
 
-value (or delta): of the variable's shape and dtype; float64 becomes the dtype of a float variable. use_locking, name, read_value: have no effect. Gives the variable. Raises
-ValueError for another shape or dtype, RuntimeError for a read-only variable; nothing has changed then.
+value (or delta): of the variable's shape and dtype; float64 becomes the dtype of a float variable. use_locking, name,
+read_value: have no effect. Gives the variable. Raises ValueError for another shape or dtype, RuntimeError for a read-only
+variable; nothing has changed then.
 
 >>> embertable.Variable([1.0, 2.0]).assign([3.0, 3.0]).numpy().tolist()
 [3.0, 3.0])");
   assignment("assign_add", assign<&ShardedVariable::assign_add, Self>,
              R"(Adds to the value.
 
-value (or delta): of the variable's shape and dtype; float64 becomes the dtype of a float variable. use_locking, name, read_value: have no effect. Gives the variable. Raises
-ValueError for another shape or dtype, RuntimeError for a read-only variable; nothing has changed then.
+value (or delta): of the variable's shape and dtype; float64 becomes the dtype of a float variable. use_locking, name,
+read_value: have no effect. Gives the variable. Raises ValueError for another shape or dtype, RuntimeError for a read-only
+variable; nothing has changed then.
 
 >>> embertable.Variable([1.0, 2.0]).assign_add([3.0, 3.0]).numpy().tolist()
 [4.0, 5.0])");
   assignment("assign_sub", assign<&ShardedVariable::assign_sub, Self>,
              R"(Subtracts from the value.
 
-value (or delta): of the variable's shape and dtype; float64 becomes the dtype of a float variable. use_locking, name, read_value: have no effect. Gives the variable. Raises
-ValueError for another shape or dtype, RuntimeError for a read-only variable; nothing has changed then.
+value (or delta): of the variable's shape and dtype; float64 becomes the dtype of a float variable. use_locking, name,
+read_value: have no effect. Gives the variable. Raises ValueError for another shape or dtype, RuntimeError for a read-only
+variable; nothing has changed then.
 
 >>> embertable.Variable([1.0, 2.0]).assign_sub([3.0, 3.0]).numpy().tolist()
 [-2.0, -1.0])");
