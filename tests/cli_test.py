@@ -310,7 +310,7 @@ class CommandLine(unittest.TestCase):
         self.assertEqual(found["tables"][2]["variables"][0]["bytes"], 300 * 16 * 4)
         self.assertEqual(found["user"]["progress"]["epochs"], 3)
         _, out, _ = call("inspect", self.saved)
-        for text in ("job small, model mf: 3 epochs and 0 samples done", "user: 300 rows x 16", "user/accumulators",
+        for text in ("job small, model mf: 3 epochs and 0 samples done", "user: 300 rows x 16 float32, ", "user/accumulators",
                      "19 KiB  F32 [300, 16]", "id maps", "names.item", "vectors.item"):
             self.assertIn(text, out)
         self.assertEqual(call("inspect", self.saved, "--job")[1], self.run_.job.read_text())

@@ -72,9 +72,9 @@ void print_head(const Json& all) {
 void print_tables(const Json& tables) {
   fmt::print("tables\n");
   for (const Json& table : tables) {
-    fmt::print("  {}: {} x {}, {}, {}, {}\n", text(table["name"]),
+    fmt::print("  {}: {} x {} {}, {}, {}, {}\n", text(table["name"]),
                counted(integer(table["rows"]), "row"), integer(table["dim"]),
-               text(table["combiner"]), text(table["initializer"]),
+               text(table["row_type"]), text(table["combiner"]), text(table["initializer"]),
                table["optimizer"].is_string() ? text(table["optimizer"]) : "no optimizer");
     print_tensors(table["variables"], 4);
   }

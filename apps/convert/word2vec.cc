@@ -27,7 +27,7 @@ void append_row(std::string& bytes, Word2vecForm form, std::span<const float> ro
     bytes += ' ';
     bytes.append(reinterpret_cast<const char*>(row.data()), row.size_bytes());
   } else {
-    for (const float value : row) fmt::format_to(std::back_inserter(bytes), " {}", value);
+    for (const float value : row) bytes += fmt::format(" {}", value);
   }
   bytes += '\n';
 }

@@ -261,7 +261,7 @@ class EMBERTABLE_API ServingEmbedding : public EmbeddingBase {
 
   /// Returns every table by its configuration, read-only; builds if need be. Checks all blocks of a
   /// mapped table that were not checked yet, and copies a table that is in several files into
-  /// memory. Views are valid until `restore`.
+  /// memory, and one of int8 rows as float32. Views and copies are there until `restore`.
   std::map<TablePtr, TableView> embedding_tables() override;
 
   /// Looks up in this object's tables; see serving_embedding_lookup. Also throws DataLoss naming

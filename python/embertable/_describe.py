@@ -48,11 +48,11 @@ def serving(self: Any) -> str:
 
 
 def table_rows(self: Any) -> Rows:
-    rows = [["table", "rows", "dim", "combiner", "optimizer", "slots", "bytes"]]
+    rows = [["table", "rows", "dim", "row type", "combiner", "optimizer", "slots", "bytes"]]
     for table in self.tables:
         slots = ", ".join(slot.name + (" (a row)" if slot.row_wise else "") for slot in table.slots)
-        rows.append([table.name, str(table.vocabulary_size), str(table.dim), table.combiner, table.optimizer or "-", slots or "-",
-                     bytes_text(table_bytes(table))])
+        rows.append([table.name, str(table.vocabulary_size), str(table.dim), table.row_type, table.combiner, table.optimizer or "-",
+                     slots or "-", bytes_text(table_bytes(table))])
     return rows
 
 

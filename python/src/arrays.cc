@@ -64,6 +64,12 @@ void check_host_memory(nb::handle source, const std::string& what) {
   throw ValueError(what + " must be in host memory, got " + type_text(source) + " on " + device);
 }
 
+/// True for tensors that PyTorch does not give to NumPy as they are.
+bool is_torch_bfloat16(nb::handle source) {
+  return nb::hasattr(source, "dtype") && nb::hasattr(source, "float") &&
+         text(source.attr("dtype")) == "torch.bfloat16";
+}
+
 /// Returns what NumPy takes of a tensor of PyTorch, without its gradient and with the numbers that
 /// it means in memory; any other object is returned as it is.
 nb::object for_numpy(nb::handle source) {
@@ -95,7 +101,7 @@ nb::object as_array(nb::handle source, const std::string& what, const char* of) 
   check_host_memory(source, what);
   nb::object array;
   try {
-    array = numpy().attr("asarray")(for_numpy(source));
+    array = numpy_array_of(source);
   } catch (nb::python_error& error) {
     if (!error.matches(PyExc_ValueError)) throw;
     refuse(type_text(source) + " of uneven lengths" +
@@ -156,12 +162,6 @@ nb::object converted_integers(nb::handle source, const std::string& what) {
   if (kind == 'u') check_fits(array, what);
   const auto bytes = nb::cast<std::int64_t>(array.attr("dtype").attr("itemsize"));
   return required(array, bytes < 4 || (bytes == 4 && kind == 'i') ? "int32" : "int64");
-}
-
-/// True for tensors that PyTorch gives to NumPy only after a conversion.
-bool is_torch_bfloat16(nb::handle source) {
-  return nb::hasattr(source, "dtype") && nb::hasattr(source, "float") &&
-         text(source.attr("dtype")) == "torch.bfloat16";
 }
 
 /// True for an array of ml_dtypes.bfloat16, which is no number to NumPy.
@@ -313,6 +313,13 @@ nb::object new_array(const Shape& shape, const char* dtype) {
 
 nb::object numpy() { return nb::module_::import_("numpy"); }
 
+nb::object numpy_array_of(nb::handle source) {
+  const nb::object found = for_numpy(source);
+  if (!is_torch_bfloat16(found)) return numpy().attr("asarray")(found);
+  const nb::object bits = nb::module_::import_("torch").attr("int16");
+  return found.attr("view")(bits).attr("numpy")().attr("view")(bfloat16_dtype());
+}
+
 // The type is told by its name, as numpy.ma may not be loaded.
 bool has_masked(nb::handle array) {
   static PyObject* const plain = nb::object(numpy().attr("ndarray")).release().ptr();
@@ -431,14 +438,14 @@ FloatSpan FloatArray::span() const noexcept {
 WritableArray::WritableArray(nb::handle source, const std::string& what) {
   std::optional<Buffer> buffer = Buffer::of(source, kBorrow | PyBUF_WRITABLE);
   if (!buffer) check_host_memory(source, what);
-  if (!buffer)
-    throw ValueError(what + " must be a writable array in C order, got " + type_text(source));
-  if (buffer->number() != 'f') {
-    const std::string dtype = dtype_text(numpy().attr("asarray")(source));
-    if (dtype == "float32")
-      throw ValueError(what +
-                       " must be aligned, got float32 at an address that is no multiple of 4");
-    throw TypeError(what + " must be float32, got " + dtype);
+  if (!buffer || buffer->number() != 'f') {
+    const std::string dtype =
+        nb::hasattr(source, "__array__") ? dtype_text(numpy_array_of(source)) : "float32";
+    if (dtype != "float32") throw TypeError(what + " must be float32, got " + dtype);
+    throw ValueError(what + (buffer ? " must be aligned, got float32 at an address that is no "
+                                      "multiple of 4"
+                                    : " must be a writable array of NumPy in C order, got " +
+                                          type_text(source)));
   }
   buffer_ = std::move(*buffer);
 }

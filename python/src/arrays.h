@@ -20,6 +20,11 @@ namespace nb = nanobind;
 /// Returns the module numpy, imported at the first use.
 nb::object numpy();
 
+/// Returns the NumPy array of an array, a tensor of the host's memory, or a list. Tensors of
+/// PyTorch need not be detached; those of bfloat16 take the package ml_dtypes. Throws what NumPy
+/// throws.
+nb::object numpy_array_of(nb::handle source);
+
 /// True for an array of numpy.ma in which something is masked: its buffer has values there too,
 /// which mean nothing.
 bool has_masked(nb::handle array);

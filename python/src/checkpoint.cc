@@ -58,7 +58,7 @@ constexpr std::array<std::pair<const char*, const char*>, 15> kTypes = {
      {"F8_E5M2", "float8_e5m2"}}};
 
 DenseTensor dense_tensor_of(const std::string& name, nb::handle value) {
-  const nb::object array = numpy().attr("asarray")(value);
+  const nb::object array = numpy_array_of(value);
   const std::string type = text(array.attr("dtype").attr("name"));
   for (const auto& [stored, of_numpy] : kTypes) {
     if (type != of_numpy) continue;

@@ -404,7 +404,8 @@ void bind_direct_rows(DirectClass& type) {
   type.def(
       "embedding_tables", direct_tables,
       R"(Gives a dict by TableConfig of arrays [vocabulary_size, dim] over the tables' own memory, to read and
-write. Builds if need be. Nothing else may run while it is written.
+write. Builds if need be. Nothing else may run while it is written. The dtype is the table's row_type; bfloat16 takes the package
+ml_dtypes, else NotImplementedError is raised.
 
 >>> table = embertable.TableConfig(3, 1, embertable.Initializer.zeros(), name='t')
 >>> tables = embertable.DirectEmbedding(embertable.FeatureConfig(table), embertable.SGD(0.5), embertable.EngineStrategy(threads=1))
@@ -510,7 +511,8 @@ void bind_updates(nb::module_& module) {
       .def_ro("gradients", &TableUpdate::gradients,
               "float32 [n, dim]: the summed gradient of each.")
       .def_ro("parameters", &TableUpdate::parameters,
-              "float32 [vocabulary_size, dim]: the table's memory, to write to.")
+              "[vocabulary_size, dim], of the table's row_type: the table's memory, to write to. "
+              "bfloat16 takes the package ml_dtypes.")
       .def_ro(
           "slots", &TableUpdate::slots,
           "By name, float32 [vocabulary_size, dim], or [vocabulary_size] if row-wise: to write to.")

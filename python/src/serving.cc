@@ -350,7 +350,7 @@ Raises ValueError, TypeError and DataError naming feature, position and rule.
   type.def(
       "embedding_tables", served_tables,
       R"(Gives, by TableConfig, a read-only array [vocabulary_size, dim] over each table's memory. Rows of bfloat16 take the package
-ml_dtypes, else NotImplementedError is raised.
+ml_dtypes, else NotImplementedError is raised. Rows of int8 are copied as float32, and the copy stays as long as this object.
 
 >>> config = {"film": embertable.FeatureConfig(embertable.TableConfig(8, 4, name="films"))}
 >>> serving = embertable.ServingEmbedding(config)

@@ -23,15 +23,15 @@ def test_an_engine_says_what_it_has_and_where_it_is():
 
 
 def test_summaries_have_tables_and_features():
-    table, other = et.TableConfig(8, 4, name="films"), et.TableConfig(2, 3, combiner="sum")
+    table, other = et.TableConfig(8, 4, name="films"), et.TableConfig(2, 3, combiner="sum", row_type="bfloat16")
     config = {"b": et.FeatureConfig(table), "a": [et.FeatureConfig(other), et.FeatureConfig(table, output_shape=(2, 5))]}
     embedding = et.Embedding(config, et.PartialRowwiseAdam(0.1), et.EngineStrategy(threads=1))
     lines = [re.split(r"  +", line.strip()) for line in embedding.summary().splitlines()]
-    assert lines[2] == ["table", "rows", "dim", "combiner", "optimizer", "slots", "bytes"]
+    assert lines[2] == ["table", "rows", "dim", "row type", "combiner", "optimizer", "slots", "bytes"]
     # films: 8 rows of 4 + 4 + 1 floats; the other: 2 of 3 + 3 + 1
     by_name = {line[0]: line for line in lines[3:5]}
-    assert by_name["films"][1:4] == ["8", "4", "mean"] and by_name["films"][-2:] == ["momenta, velocities (a row)", "288 B"]
-    assert by_name["table_0"][-1] == "56 B" and by_name["table_0"][3] == "sum"
+    assert by_name["films"][1:5] == ["8", "4", "float32", "mean"] and by_name["films"][-2:] == ["momenta, velocities (a row)", "288 B"]
+    assert by_name["table_0"][-1] == "44 B" and by_name["table_0"][3:5] == ["bfloat16", "sum"]
     assert [line[:2] for line in lines[-3:]] == [["'a/0'", "table_0"], ["'a/1'", "films"], ["'b'", "films"]]
     assert lines[-2][2] == "(2, 5)"
     html = embedding._repr_html_()

@@ -88,7 +88,7 @@ class Column {
     for (std::int64_t i = 0; i < length; ++i) {
       const std::int64_t key = places_[zipf_(random, static_cast<std::uint64_t>(i))];
       if (i > 0) line += '|';
-      fmt::format_to(std::back_inserter(line), "{}", key);
+      line += fmt::format("{}", key);
       sum += weight(key);
     }
     return length > 0 ? sum / static_cast<double>(length) : 0;

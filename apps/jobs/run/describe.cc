@@ -34,11 +34,9 @@ Json describe(const checkpoint::StoredTensor& tensor) {
 }
 
 Json describe(const checkpoint::SavedTable& table) {
-  Json json = {{"name", table.name},
-               {"rows", table.vocabulary_size},
-               {"dim", table.dim},
-               {"combiner", table.combiner},
-               {"initializer", table.initializer}};
+  Json json = {{"name", table.name},         {"rows", table.vocabulary_size},
+               {"dim", table.dim},           {"row_type", to_string(table.row_type)},
+               {"combiner", table.combiner}, {"initializer", table.initializer}};
   json["optimizer"] = table.optimizer ? Json(table.optimizer->text) : Json();
   json["variables"] = Json::array();
   for (const checkpoint::StoredTensor& tensor : table_tensors(table, table.vocabulary_size))

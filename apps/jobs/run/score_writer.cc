@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <iterator>
 #include <nlohmann/json.hpp>
 #include <string_view>
 
@@ -48,8 +47,7 @@ void ScoreWriter::line(std::span<const ScoreCell> cells) {
 void ScoreWriter::add_csv(const ScoreCell& cell) {
   const auto* const text = std::get_if<std::string_view>(&cell);
   if (text == nullptr) {
-    std::visit([&](const auto& value) { fmt::format_to(std::back_inserter(text_), "{}", value); },
-               cell);
+    std::visit([&](const auto& value) { text_ += fmt::format("{}", value); }, cell);
   } else if (text->find_first_of(",\"\r\n") == std::string_view::npos) {
     text_ += *text;
   } else {

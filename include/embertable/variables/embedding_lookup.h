@@ -101,7 +101,7 @@ struct SparseLookupOptions : EmbeddingLookupOptions {
 /// over the entries of the ids whose first index is i, in their order; for mean divided by the sum
 /// of the weights, for sqrtn by the root of the sum of their squares. It is zeros without entries
 /// or with a divisor of 0. Tables of float32 give the bits that the engine's lookups give; float16
-/// and bfloat16 are summed as float32 and rounded once.
+/// and bfloat16 are summed as float32 and rounded once, clipped rows before.
 ///
 /// Throws TypeError for dense ids and weights of another kind than the ids; ValueError for another
 /// number of weights than of ids and a table of integers or bool; DataError naming sample and

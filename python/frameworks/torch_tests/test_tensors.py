@@ -348,3 +348,39 @@ if __name__ == "__main__":
     if API in vars(torch.Tensor):
         delattr(torch.Tensor, API)
     print(json.dumps(outcomes()))
+
+
+def test_tensors_of_bfloat16_are_arrays_too(tmp_path):
+    rows = torch.randn(6, 5).to(torch.bfloat16)
+    wide = rows.float().numpy()
+    for given in (rows, every_other(rows), negative(rows.float()).to(torch.bfloat16), rows.clone().requires_grad_()):
+        found = et.embedding_lookup(given, [1, 4])
+        assert found.dtype.name == "bfloat16"
+        np.testing.assert_array_equal(np.float32(found), wide[[1, 4]])
+    np.testing.assert_array_equal(np.float32(et.embedding_lookup([rows[:3], rows[3:]], [5])), wide[[5]])
+    ids = et.SparseIds([[0, 0]], [3], [1, 1])
+    for lookup in (et.embedding_lookup_sparse, et.safe_embedding_lookup_sparse):
+        np.testing.assert_array_equal(np.float32(lookup(rows, ids)), wide[[3]])
+    variable = et.Variable(rows)
+    assert variable.dtype.name == "bfloat16"
+    np.testing.assert_array_equal(np.float32(variable + rows), np.float32((rows + rows).float()))
+    variable.assign(rows.flip(0))
+    variable.scatter_add([0], torch.zeros(1, 5, dtype=torch.bfloat16))
+    np.testing.assert_array_equal(np.float32(variable), wide[::-1])
+    writer = et.TensorBundleWriter(tmp_path / "bundle")
+    writer.add("whole", rows)
+    writer.add_slice("cut", rows[:3], np.s_[0:3, :], (3, 5))
+    writer.finish()
+    engine = et.Embedding(et.FeatureConfig(et.TableConfig(6, 5, name="t")))
+    engine.build(per_replica_batch_size=2)
+    engine.save(tmp_path / "run", et.CallerState(None, {"rows": rows}))
+    saved = et.read_saved_state(tmp_path / "run").caller.tensors["rows"]
+    assert saved.dtype.name == "bfloat16"
+    np.testing.assert_array_equal(np.float32(saved), wide)
+
+
+@pytest.mark.parametrize("out", [torch.zeros(2, 5, dtype=torch.bfloat16), torch.zeros(2, 5, dtype=torch.float64)], ids=["bfloat16", "float64"])
+def test_memory_to_write_to_is_of_float32(out):
+    engine = et.Embedding(et.FeatureConfig(et.TableConfig(6, 5, name="t")), et.SGD(0.1), et.EngineStrategy())
+    with pytest.raises(TypeError, match=f"must be float32, got {str(out.dtype)[6:]}"):
+        engine.look_up([1, 2], training=False, out=out)

@@ -20,12 +20,13 @@ void bind_description(nb::class_<T>& type) {
       [](nb::handle self) {
         return nb::module_::import_("embertable._describe").attr("summary")(self);
       },
-      "Returns text with a table of the tables (rows, dim, combiner, optimizer, slots, bytes) and "
+      "Returns text with a table of the tables (rows, dim, row type, combiner, optimizer, slots, "
+      "bytes) and "
       "one of the\nfeatures.\n\n"
       ">>> films = embertable.TableConfig(8, 4, name='films')\n"
       ">>> text = embertable.Embedding(embertable.FeatureConfig(films)).summary()\n"
       ">>> print(text.splitlines()[2])\n"
-      "table  rows  dim  combiner  optimizer  slots  bytes");
+      "table  rows  dim  row type  combiner  optimizer  slots  bytes");
   type.def("_repr_html_", [](nb::handle self) {
     return nb::module_::import_("embertable._describe").attr("as_html")(self);
   });

@@ -69,7 +69,7 @@ bool is_string(nb::handle value) {
 /// Returns an array of a value without dtype: numbers and lists of them become float32, int32 or
 /// bool, strings stay objects.
 nb::object array_of(nb::handle value, const std::string& key) {
-  if (nb::hasattr(value, "dtype")) return numpy().attr("asarray")(value);
+  if (nb::hasattr(value, "dtype")) return numpy_array_of(value);
   const nb::object objects = numpy().attr("asarray")(value, "object");
   const nb::list items(objects.attr("ravel")().attr("tolist")());
   if (items.size() > 0 && is_string(items[0])) return objects;

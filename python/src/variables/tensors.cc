@@ -65,7 +65,7 @@ nb::object listed(nb::handle source, const std::string& what) {
   if (source.is_none() || PyUnicode_Check(source.ptr()))
     throw ValueError(what + " must be an array of numbers, got " + type_text(source));
   try {
-    return numpy().attr("asarray")(source);
+    return numpy_array_of(source);
   } catch (nb::python_error& error) {
     if (!error.matches(PyExc_ValueError)) throw;
     throw ValueError(what + " must be an array of numbers, got " + type_text(source) +
