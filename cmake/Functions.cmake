@@ -40,6 +40,9 @@ endfunction()
 # A test for every binary whose tests try all SIMD levels of this CPU. It reports the others as skipped.
 set(EMBERTABLE_EVERY_LEVEL ${PROJECT_SOURCE_DIR}/testing/every_level_test.cc)
 
+# Leaves out checks of undefined behaviour that the address sanitizer also makes.
+set(EMBERTABLE_WITHOUT_POINTER_CHECKS -fno-sanitize=null,alignment,object-size,pointer-overflow)
+
 # embertable_tests(<name> <source>... [LABELS label...] [LIBS library...])
 #
 # Makes one GoogleTest binary, bin/<name>_test, and one entry of ctest. It links the whole core, including hidden
@@ -56,8 +59,15 @@ function(embertable_tests name)
   embertable_includes(${test})
   target_link_libraries(${test} PRIVATE ${arg_LIBS} embertable_testing embertable_core GTest::gmock GTest::gtest_main)
   embertable_unity(${test})
-  embertable_drives_the_library(${test})
-  embertable_runs_once(${test}) # a test's own code is not what is shipped or measured
+  if(CMAKE_BUILD_TYPE STREQUAL "Release")
+    embertable_is_not_optimized(${test}) # a test's own code is not what is shipped or measured
+  else()
+    embertable_drives_the_library(${test})
+  endif()
+  if(EMBERTABLE_SANITIZE MATCHES undefined)
+    # These checks are a quarter of the compile time. What they find in a test, the address sanitizer finds too.
+    target_compile_options(${test} PRIVATE ${EMBERTABLE_WITHOUT_POINTER_CHECKS})
+  endif()
   add_test(NAME ${test} COMMAND ${test})
   set(timeout 600)
   if(EMBERTABLE_SANITIZE)
@@ -79,17 +89,22 @@ function(embertable_runs_once target)
   endif()
 endfunction()
 
-set(EMBERTABLE_DRIVER_OPTIONS -O0 -fPIC)
+# embertable_is_not_optimized(<target>)
+#
+# That halves the compile time, and all sources of such targets start with the same headers (PrecompiledHeaders.cmake).
+set(EMBERTABLE_NOT_OPTIMIZED -O0 -fPIC)
+function(embertable_is_not_optimized target)
+  target_compile_options(${target} PRIVATE ${EMBERTABLE_NOT_OPTIMIZED})
+  embertable_precompiled(${target})
+endfunction()
 
 # embertable_drives_the_library(<target>)
 #
-# For code that leaves the work to others: tests, and folders of the library without loops over rows or bytes. Under
-# sanitizers it is not optimized, which halves the compile time, and all of its sources start with the same headers
-# (PrecompiledHeaders.cmake). Fuzzers run optimized code.
+# For code that leaves the work to others: tests, and folders of the library without loops over rows or bytes. It is not
+# optimized under sanitizers. Fuzzers run optimized code.
 function(embertable_drives_the_library target)
   if(EMBERTABLE_SANITIZE AND NOT EMBERTABLE_FUZZ)
-    target_compile_options(${target} PRIVATE ${EMBERTABLE_DRIVER_OPTIONS})
-    embertable_precompiled(${target})
+    embertable_is_not_optimized(${target})
   endif()
 endfunction()
 
@@ -101,8 +116,7 @@ endfunction()
 function(embertable_kernels)
   set(options $<$<CONFIG:Release>:-O3>)
   if(EMBERTABLE_SANITIZE MATCHES undefined)
-    list(APPEND options -O1 -fsanitize-address-outline-instrumentation
-                        -fno-sanitize=null,alignment,object-size,pointer-overflow)
+    list(APPEND options -O1 -fsanitize-address-outline-instrumentation ${EMBERTABLE_WITHOUT_POINTER_CHECKS})
   elseif(EMBERTABLE_SANITIZE)
     list(APPEND options -O1)
   endif()

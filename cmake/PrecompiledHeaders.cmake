@@ -13,7 +13,11 @@ endfunction()
 # Compiled headers contain the path of the build folder. This makes ccache use a checksum of ours instead of their
 # bytes.
 function(embertable_lets_ccache_precompile target)
-  target_compile_options(${target} PRIVATE "SHELL:-Xclang -fno-pch-timestamp")
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+    target_compile_options(${target} PRIVATE "SHELL:-Xclang -fno-pch-timestamp")
+  else()
+    target_compile_options(${target} PRIVATE -fpch-preprocess)
+  endif()
   if(CCACHE)
     set_target_properties(${target} PROPERTIES CXX_COMPILER_LAUNCHER
       "env;CCACHE_SLOPPINESS=pch_defines,time_macros;CCACHE_PCH_EXTSUM=1;${CCACHE}")
@@ -32,12 +36,13 @@ function(embertable_write_checksum)
     RESULT_VARIABLE failed OUTPUT_VARIABLE text ERROR_QUIET)
   if(NOT failed)
     string(SHA256 sum "${CMAKE_CXX_COMPILER_VERSION} ${EMBERTABLE_SANITIZE} ${CMAKE_CXX_FLAGS_DEBUG} ${text}")
-    file(WRITE ${CMAKE_CURRENT_BINARY_DIR}/CMakeFiles/precompiled_headers.dir/cmake_pch.hxx.pch.sum ${sum})
+    foreach(suffix pch gch)
+      file(WRITE ${CMAKE_CURRENT_BINARY_DIR}/CMakeFiles/precompiled_headers.dir/cmake_pch.hxx.${suffix}.sum ${sum})
+    endforeach()
   endif()
 endfunction()
 
-if(EMBERTABLE_TESTS AND EMBERTABLE_SANITIZE AND CMAKE_CXX_COMPILER_ID STREQUAL "Clang"
-   AND NOT CMAKE_DISABLE_PRECOMPILE_HEADERS)
+if(EMBERTABLE_TESTS AND EMBERTABLE_UNITY AND NOT CMAKE_DISABLE_PRECOMPILE_HEADERS)
   set(headers
     <algorithm> <array> <atomic> <chrono> <cmath> <cstdint> <cstring> <functional> <limits> <map> <memory> <mutex>
     <numeric> <optional> <random> <set> <span> <string> <string_view> <thread> <utility> <variant> <vector>
@@ -45,7 +50,7 @@ if(EMBERTABLE_TESTS AND EMBERTABLE_SANITIZE AND CMAKE_CXX_COMPILER_ID STREQUAL "
   file(CONFIGURE OUTPUT precompiled_headers.cc CONTENT "")
   add_library(precompiled_headers OBJECT ${CMAKE_CURRENT_BINARY_DIR}/precompiled_headers.cc)
   target_link_libraries(precompiled_headers PRIVATE embertable_headers GTest::gmock Threads::Threads)
-  target_compile_options(precompiled_headers PRIVATE ${EMBERTABLE_DRIVER_OPTIONS})
+  target_compile_options(precompiled_headers PRIVATE ${EMBERTABLE_NOT_OPTIMIZED})
   target_precompile_headers(precompiled_headers PRIVATE ${headers})
   embertable_lets_ccache_precompile(precompiled_headers)
   embertable_write_checksum(${headers})

@@ -5,6 +5,19 @@
 #include "embertable/errors.h"
 
 namespace embertable {
+namespace {
+
+/// Returns "a.b = " of a line "a.b = 1", and "" of one without a field.
+std::string field_of(const std::string& line) {
+  const std::size_t end = line.find(" = ");
+  return end == std::string::npos ? "" : line.substr(0, end + 3);
+}
+
+bool has_line_of(const std::string& lines, const std::string& field) {
+  return lines.starts_with(field) || lines.find('\n' + field) != std::string::npos;
+}
+
+}  // namespace
 
 std::vector<std::string> all_gather(Exchange& exchange, std::string_view what,
                                     std::string_view text) {
@@ -35,12 +48,18 @@ void require_equal(Exchange& exchange, std::string_view what, std::string_view l
 
 std::pair<std::string, std::string> first_difference(const std::string& left,
                                                      const std::string& right) {
+  const std::string nothing = "nothing";
   std::istringstream lines(left), other_lines(right);
   std::string line, other;
   do {
-    if (!std::getline(lines, line)) line = "nothing";
-    if (!std::getline(other_lines, other)) other = "nothing";
+    if (!std::getline(lines, line)) line = nothing;
+    if (!std::getline(other_lines, other)) other = nothing;
   } while (line == other && (lines || other_lines));
+  // Lines after one that only one text has stand beside others than their own.
+  const std::string own = field_of(line), theirs = field_of(other);
+  if (own == theirs) return {line, other};
+  if (!own.empty() && !has_line_of(right, own)) return {line, nothing};
+  if (!theirs.empty() && !has_line_of(left, theirs)) return {nothing, other};
   return {line, other};
 }
 

@@ -22,7 +22,8 @@ std::string from_first(Exchange& exchange, std::string_view what, std::string_vi
 /// the lines describe: "configuration".
 void require_equal(Exchange& exchange, std::string_view what, std::string_view lines);
 
-/// Returns the first line in which two texts differ, of each; "nothing" for one that has ended.
+/// Returns the first line in which two texts differ, of each; "nothing" for one that has ended or
+/// has no line of the same field, where lines are "field = value".
 std::pair<std::string, std::string> first_difference(const std::string& left,
                                                      const std::string& right);
 

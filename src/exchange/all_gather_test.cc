@@ -17,11 +17,14 @@ using testing::Pair;
 
 TEST(FirstDifference, IsALineOfEachText) {
   EXPECT_THAT(first_difference("a = 1\nb = 2\n", "a = 1\nb = 20\n"), Pair("b = 2", "b = 20"));
-  EXPECT_THAT(first_difference("a = 1\n", "b = 1\nb = 2\n"), Pair("a = 1", "b = 1"));
+  EXPECT_THAT(first_difference("a = 1\n", "b = 1\nb = 2\n"), Pair("a = 1", "nothing"));
 }
 
 TEST(FirstDifference, OfATextThatHasEndedIsNothing) {
   EXPECT_THAT(first_difference("a\nb\n", "a\n"), Pair("b", "nothing"));
+  EXPECT_THAT(first_difference("a = 1\nc = 1\n", "a = 1\nb = 2\nc = 1\n"),
+              Pair("nothing", "b = 2"));
+  EXPECT_THAT(first_difference("b = 1\na = 1\n", "a = 1\nb = 1\n"), Pair("b = 1", "a = 1"));
   EXPECT_THAT(first_difference("", "a"), Pair("nothing", "a"));
   EXPECT_THAT(first_difference("", ""), Pair("nothing", "nothing"));
 }

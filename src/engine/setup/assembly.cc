@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 #include "base/bfloat16.h"
@@ -16,16 +17,18 @@ namespace {
 /// Throws ValueError for limits that leave no number to a row of bfloat16.
 void check_limits_of_halves(const ResolvedTable& table) {
   const OptimizerOptions& options = table.optimizer->options();
-  if (table.config.row_type != RowType::kBfloat16 || !options.clip_weight_min ||
-      !options.clip_weight_max)
+  if (table.config.row_type != RowType::kBfloat16) return;
+  constexpr double kNone = std::numeric_limits<double>::infinity();
+  constexpr float kLargest = half_below(std::numeric_limits<float>::max());
+  const double low = options.clip_weight_min.value_or(-kNone),
+               high = options.clip_weight_max.value_or(kNone);
+  if (std::max(half_above(static_cast<float>(low)), -kLargest) <=
+      std::min(half_below(static_cast<float>(high)), kLargest))
     return;
-  const auto low = static_cast<float>(*options.clip_weight_min),
-             high = static_cast<float>(*options.clip_weight_max);
-  if (half_above(low) <= half_below(high)) return;
   throw ValueError(
       fmt::format("table '{}': there must be a number of bfloat16 between clip_weight_min and "
                   "clip_weight_max, got {} and {}",
-                  table.name(), *options.clip_weight_min, *options.clip_weight_max));
+                  table.name(), low, high));
 }
 
 void choose_optimizer(ResolvedTable& table, const std::optional<Optimizer>& global, bool required) {
