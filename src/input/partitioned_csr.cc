@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "base/enumerators.h"
 #include "base/float_environment.h"
 #include "embertable/errors.h"
 #include "input/denominator.h"
@@ -133,6 +134,7 @@ std::vector<CooEntry> to_coo(const FeatureIds& ids, FloatSpan weights, Combiner 
                              std::int64_t num_samples) {
   if (num_samples < 0)
     throw ValueError("num_samples must be >= 0, got " + std::to_string(num_samples));
+  check_enumerator(combiner, Combiner::kSqrtN, "combiner");
   const FloatEnvironment ours;
   const IntegerSpan values = std::visit([](const auto& kind) { return kind.values; }, ids);
   CooWriter writer(values, weights, combiner);
