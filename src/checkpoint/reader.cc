@@ -139,11 +139,6 @@ std::optional<std::string> refusal_of_step(Directory& opened, const fs::path& ru
   }
 }
 
-Latest find_latest(FileSystem& files, const fs::path& run) {
-  Reader reader(files, run);
-  return {reader.directory(), reader.skipped()};
-}
-
 Reader::Reader(FileSystem& files, const fs::path& path)
     : files_(&files), step_(open_any(files, path, skipped_)) {}
 
@@ -222,7 +217,7 @@ void Reader::verify() const {
 }
 
 VariableReader::VariableReader(const Reader& reader, std::int64_t table, std::int32_t slot)
-    : reader_(&reader) {
+    : reader_(&reader), most_open_(most_open_files()) {
   const SavedTable& saved = reader.manifest().tables.at(table);
   rows_ = saved.vocabulary_size;
   width_ = slot >= 0 && saved.slots.at(slot).row_wise ? 1 : saved.dim;
@@ -254,12 +249,32 @@ void VariableReader::read(std::int64_t first, std::span<float> out) {
        out.data(), width_);
 }
 
+void VariableReader::open(Part& part) {
+  if (part.file && part.file->is_open()) return;
+  std::shared_ptr<const File> file = part.held ? part.held : reader_->open(*part.record);
+  if (part.file)
+    part.file->reopen(std::move(file));
+  else
+    part.file = std::make_unique<BlockFile>(std::move(file),
+                                            reader_->directory() / part.record->name, *part.record);
+  if (!part.held) ++opened_;
+}
+
+/// Closes the file of a part if it is finished or one too many; a part that is finished gives up
+/// its last block, too.
+void VariableReader::let_go(Part& part, bool finished) noexcept {
+  if (!finished && (part.held || opened_ <= most_open_)) return;
+  if (!part.held) --opened_;
+  if (finished)
+    part.file.reset();
+  else
+    part.file->close();
+}
+
 /// Reads row local[i] of the part to place[i] of `out`.
 void VariableReader::read_part(Part& part, const Progression& local, const Progression& place,
                                float* out, std::int64_t stride) {
-  if (!part.file)
-    part.file = std::make_unique<BlockFile>(part.held ? part.held : reader_->open(*part.record),
-                                            reader_->directory() / part.record->name, *part.record);
+  open(part);
   const std::int64_t row_bytes = stored_row_bytes(type_, width_);
   const bool adjoining = local.step == 1 && place.step == 1 && stride == width_;
   // Rows that are converted pass through a buffer, some at a time.
@@ -279,6 +294,7 @@ void VariableReader::read_part(Part& part, const Progression& local, const Progr
     part.file->read(offset, stored_);
     unstore_rows(type_, width_, stored_.data(), rows);
   }
+  let_go(part, local[local.count - 1] + 1 == part.record->rows.count);
 }
 
 }  // namespace embertable::checkpoint
