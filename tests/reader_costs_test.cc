@@ -135,8 +135,9 @@ TEST(ReaderCosts, OfServingAllFeaturesOfAManifestAreLinear) {
   checkpoint::MemoryFiles files;
   save(files, "/run", manifest, checkpoint::test_shards(manifest));
   const std::int64_t bytes = std::ssize(to_text(manifest));
-  expect_linear("features", bytes,
-                [&] { serving::Served::open_all(files, checkpoint::Reader(files, "/run"), {}); });
+  expect_linear(
+      "features", bytes,
+      [&] { serving::Served::open_all(files, checkpoint::Reader(files, "/run"), {}); }, 100);
 }
 
 TEST(ReaderCosts, OfTablesThatAreMatchedByNameAreLinear) {
@@ -147,10 +148,13 @@ TEST(ReaderCosts, OfTablesThatAreMatchedByNameAreLinear) {
   }
   RestoreOptions options;
   for (const checkpoint::SavedTable& table : ours) options.tables.push_back(table.name);
-  expect_linear("tables", std::ssize(ours) * 100, [&] {
-    EXPECT_EQ(checkpoint::match({.name = "the test"}, ours, saved, options, "/run").read.size(),
-              ours.size());
-  });
+  expect_linear(
+      "tables", std::ssize(ours) * 100,
+      [&] {
+        EXPECT_EQ(checkpoint::match({.name = "the test"}, ours, saved, options, "/run").read.size(),
+                  ours.size());
+      },
+      100);
 }
 
 void expect_linear_header(const char* what, const std::string& json) {
