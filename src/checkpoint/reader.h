@@ -98,9 +98,9 @@ struct StepSource {
 };
 
 /// Reads rows of one variable, whichever files they are in. Keeps the last block of each file until
-/// the file's last row has been read, and at most `most_open_files` files open: one alone where
-/// rows that follow each other are in one file and are read in order. The reader must outlive it.
-/// For one thread.
+/// the file's last row has been read, and at most `most_open_files` files open besides those that
+/// the reader keeps: one alone where rows that follow each other are in one file and are read in
+/// order. For one thread.
 class VariableReader {
  public:
   std::int64_t rows() const noexcept { return rows_; }
