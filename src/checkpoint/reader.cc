@@ -240,7 +240,15 @@ void VariableReader::read(const Progression& wanted, float* out, std::int64_t st
                      std::to_string(wanted.step));
   for (Part& part : parts_) {
     const Overlap both = overlap(wanted, part.record->rows);
-    if (both.a_index.count > 0) read_part(part, both.b_index, both.a_index, out, stride);
+    if (both.a_index.count == 0) continue;
+    open(part);
+    try {
+      read_part(part, both.b_index, both.a_index, out, stride);
+    } catch (...) {
+      let_go(part, false);
+      throw;
+    }
+    let_go(part, both.b_index[both.b_index.count - 1] + 1 == part.record->rows.count);
   }
 }
 
@@ -271,10 +279,9 @@ void VariableReader::let_go(Part& part, bool finished) noexcept {
     part.file->close();
 }
 
-/// Reads row local[i] of the part to place[i] of `out`.
+/// Reads row local[i] of the part to place[i] of `out`. Requires: the part is open.
 void VariableReader::read_part(Part& part, const Progression& local, const Progression& place,
                                float* out, std::int64_t stride) {
-  open(part);
   const std::int64_t row_bytes = stored_row_bytes(type_, width_);
   const bool adjoining = local.step == 1 && place.step == 1 && stride == width_;
   // Rows that are converted pass through a buffer, some at a time.
@@ -294,7 +301,6 @@ void VariableReader::read_part(Part& part, const Progression& local, const Progr
     part.file->read(offset, stored_);
     unstore_rows(type_, width_, stored_.data(), rows);
   }
-  let_go(part, local[local.count - 1] + 1 == part.record->rows.count);
 }
 
 }  // namespace embertable::checkpoint
