@@ -151,8 +151,8 @@ struct SavedState {
 // NotFound, an IoError, if there is none, IoError if its format is newer, DataLoss naming file and
 // block for damage.
 
-/// Returns the directory that a step of a run has, "<run>/step_000000001234", whether or not the step
-/// is there. Throws ValueError unless step >= 0.
+/// Returns the directory that a step of a run has, "<run>/step_000000001234", whether or not the
+/// step is there. Throws ValueError unless step >= 0.
 EMBERTABLE_API std::filesystem::path step_directory(const std::filesystem::path& run,
                                                     std::int64_t step);
 
