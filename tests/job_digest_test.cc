@@ -1,6 +1,7 @@
 // The digests of the example jobs: one for all threads, hosts, SIMD levels, schedules and
 // executors, and the same as ever.
 #include <gtest/gtest.h>
+#include <xmmintrin.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -13,10 +14,6 @@
 #include "kernels/level.h"
 #include "testing/executor.h"
 #include "testing/source_path.h"
-
-#if defined(__x86_64__)
-#include <xmmintrin.h>
-#endif
 
 namespace embertable::jobs {
 namespace {
@@ -103,7 +100,6 @@ TEST_F(JobDigest, SimdLevelsDoNotShow) {
   unsetenv("EMBERTABLE_SIMD");
 }
 
-#if defined(__x86_64__)
 TEST_F(JobDigest, FlushToZeroInTheCallingThreadDoesNotShow) {
   const unsigned int found = _mm_getcsr();
   _mm_setcsr(found | 0x8040);  // frameworks leave it so
@@ -112,7 +108,6 @@ TEST_F(JobDigest, FlushToZeroInTheCallingThreadDoesNotShow) {
   _mm_setcsr(found);
   EXPECT_EQ(digest, expected);
 }
-#endif
 
 TEST_F(JobDigest, IsTheSameAsEver) {
   EXPECT_EQ(expected, "d10eac5fb8ceb54102fe777683b4d095");

@@ -14,10 +14,12 @@
 #include <vector>
 
 #include "checkpoint/manifest.h"
+#include "checkpoint/matching.h"
 #include "checkpoint/safetensors.h"
 #include "embertable/errors.h"
 #include "embertable/tensorflow/tensor_bundle.h"
 #include "embertable/tensorflow/tpu_embedding_configuration.h"
+#include "serving/served.h"
 #include "tensorflow/bundle/bundle_messages.h"
 #include "tensorflow/bundle/string_table.h"
 #include "testing/memory_files.h"
@@ -124,6 +126,35 @@ TEST(ReaderCosts, OfManifestsAreLinear) {
   Manifest text = small_manifest();
   text.user_json = "\"" + std::string(kMega, 'a') + "\"";
   expect_linear("text of the caller", text);
+}
+
+TEST(ReaderCosts, OfServingAllFeaturesOfAManifestAreLinear) {
+  Manifest manifest = small_manifest();
+  for (int i = 0; i < 10'000; ++i)
+    manifest.features.push_back({.path = fmt::format("f{:05}", 99'999 - i), .table = 0});
+  checkpoint::MemoryFiles files;
+  save(files, "/run", manifest, checkpoint::test_shards(manifest));
+  const std::int64_t bytes = std::ssize(to_text(manifest));
+  expect_linear(
+      "features", bytes,
+      [&] { serving::Served::open_all(files, checkpoint::Reader(files, "/run"), {}); }, 100);
+}
+
+TEST(ReaderCosts, OfTablesThatAreMatchedByNameAreLinear) {
+  std::vector<checkpoint::SavedTable> ours, saved;
+  for (int i = 0; i < 10'000; ++i) {
+    ours.push_back({.name = std::string(100, 'n') + fmt::format("{}", i), .dim = 1});
+    saved.insert(saved.begin(), ours.back());
+  }
+  RestoreOptions options;
+  for (const checkpoint::SavedTable& table : ours) options.tables.push_back(table.name);
+  expect_linear(
+      "tables", std::ssize(ours) * 100,
+      [&] {
+        EXPECT_EQ(checkpoint::match({.name = "the test"}, ours, saved, options, "/run").read.size(),
+                  ours.size());
+      },
+      100);
 }
 
 void expect_linear_header(const char* what, const std::string& json) {

@@ -66,7 +66,7 @@ struct DenseTensor {
   /// F64.
   std::string dtype = "F32";
 
-  /// Dims >= 0; empty for a scalar.
+  /// Dims >= 0, at most 8 of them; empty for a scalar.
   std::vector<std::int64_t> shape;
 
   /// Elements, row-major, little-endian.
@@ -147,9 +147,14 @@ struct SavedState {
 };
 
 // Below, `path` is the directory of one step, or a run's directory, which stands for its latest
-// step: the highest one that is complete and whose manifest can be read. All functions throw
+// step: the highest one that is complete and whose manifest can be read. Functions of it throw
 // NotFound, an IoError, if there is none, IoError if its format is newer, DataLoss naming file and
 // block for damage.
+
+/// Returns the directory that a step of a run has, "<run>/step_000000001234", whether or not the
+/// step is there. Throws ValueError unless step >= 0.
+EMBERTABLE_API std::filesystem::path step_directory(const std::filesystem::path& run,
+                                                    std::int64_t step);
 
 /// Returns the directory of the step that `path` means.
 EMBERTABLE_API std::filesystem::path find_checkpoint(const std::filesystem::path& path);

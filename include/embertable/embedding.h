@@ -283,9 +283,10 @@ struct MemoryReport {
 };
 
 /// The rows of one table in memory, borrowed: row r starts at data + r * row_stride. The function
-/// that returns a view says how long it is valid, and whether the rows may be written.
+/// that returns a view says how long it is valid, and whether the rows may be written. A view of
+/// rows has `data` or `bfloat16`, and never both.
 struct TableView {
-  float* data = nullptr;
+  float* data = nullptr;  ///< null where rows are bfloat16
   std::int64_t rows = 0;
   std::int64_t row_stride = 0;  ///< elements: floats or halves
   std::int32_t dim = 0;

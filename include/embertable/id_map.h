@@ -46,7 +46,7 @@ struct IdMapOptions {
 class EMBERTABLE_API IdMap {
  public:
   /// Makes a map without known keys: all keys share `num_rows` rows by hash. Throws ValueError
-  /// unless 1 <= num_rows <= 2^62.
+  /// unless 1 <= num_rows <= 2^62, and for an unknown kind.
   static IdMap hashed(KeyKind kind, std::int64_t num_rows);
 
   KeyKind kind() const noexcept;
@@ -111,6 +111,7 @@ class EMBERTABLE_API IdMap {
 /// Counts keys and makes an id map of them. Use one from one thread at a time.
 class EMBERTABLE_API IdMapBuilder {
  public:
+  /// Throws ValueError for an unknown kind.
   explicit IdMapBuilder(KeyKind kind);
   IdMapBuilder(IdMapBuilder&&) noexcept;
   IdMapBuilder& operator=(IdMapBuilder&&) noexcept;

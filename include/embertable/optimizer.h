@@ -152,7 +152,8 @@ struct CustomRule {
   /// `rate_is_an_input`; outputs: row, slots.
   using Elements = std::function<void(std::span<const float> inputs, std::span<float> outputs)>;
 
-  /// Names the rule in messages and checkpoints. Not empty, and not one of `optimizer_rules`.
+  /// Names the rule in messages and checkpoints. Not empty, and not a name that Optimizer takes for
+  /// a rule or a variant, in any case of its letters.
   std::string name = "custom";
 
   /// Names of the slots, at most 7, all different, not empty and without '/'; a checkpoint has

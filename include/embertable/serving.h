@@ -93,7 +93,8 @@ class EMBERTABLE_API LookupOutput {
 ///
 /// Throws ValueError naming paths or the path and the rule: for unknown paths, weights of another
 /// structure, dense ids of a sequence, weights on dense ids, of another kind than the ids or on a
-/// sequence, a shape that does not fit; KeyError for a table that `tables` lacks; DataError naming
+/// sequence, a shape that does not fit, a table of another size, a view with neither `data` nor
+/// `bfloat16` or with both; KeyError for a table that `tables` lacks; DataError naming
 /// path, sample, position and value for ids outside their table, indices outside of their shape,
 /// splits that fall, or another number of weights than of ids. The output is empty then.
 /// Thread-safe. Source: TF tpu_embedding_v2_utils.py, cpu_embedding_lookup.

@@ -1,8 +1,10 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <initializer_list>
+#include <iterator>
 #include <memory>
 #include <span>
 #include <string>
@@ -204,16 +206,14 @@ void Nested<T>::check_leaf_count(const Structure& structure, std::int64_t leaves
 
 template <class T>
 Nested<T> Nested<T>::map(std::vector<std::pair<std::string, Nested>> members) {
+  std::ranges::sort(members, {}, &std::pair<std::string, Nested>::first);  // like the keys
   std::vector<Structure::Member> forms;
-  for (const auto& [key, item] : members) forms.emplace_back(key, item.structure_);
-  Structure structure = Structure::map(std::move(forms));
   std::vector<T> leaves;
-  for (const std::string& key : structure.keys()) {
-    for (auto& [name, item] : members) {
-      if (name == key) leaves.insert(leaves.end(), item.leaves_.begin(), item.leaves_.end());
-    }
+  for (auto& [key, item] : members) {
+    forms.emplace_back(std::move(key), std::move(item.structure_));
+    std::ranges::move(item.leaves_, std::back_inserter(leaves));
   }
-  return Nested(std::move(structure), std::move(leaves));
+  return Nested(Structure::map(std::move(forms)), std::move(leaves));
 }
 
 }  // namespace embertable

@@ -155,11 +155,7 @@ nb::object to_python(const CallerState& state) { return nb::cast(python_state(st
 
 std::filesystem::path step_directory(const std::filesystem::path& path, nb::handle step) {
   if (step.is_none()) return path;
-  const std::int64_t number = integer(step, "step");
-  if (number < 0) throw ValueError("step must be >= 0, got " + std::to_string(number));
-  const std::string digits = std::to_string(number);  // named as docs/checkpoint_format.md says
-  return path /
-         ("step_" + std::string(12 - std::min<std::size_t>(12, digits.size()), '0') + digits);
+  return embertable::step_directory(path, integer(step, "step"));
 }
 
 std::map<std::string, IdMap> id_maps_of(nb::handle value) {

@@ -1,4 +1,5 @@
-// Reads and writes numbers as files and messages hold them, and checks that a read stays inside.
+// Reads and writes numbers and texts as files and messages hold them, and checks that a read stays
+// inside.
 #pragma once
 
 #include <bit>
@@ -69,5 +70,31 @@ class ByteCursor {
   Byte* at_;
   Byte* end_;
 };
+
+/// Returns the length of the UTF-8 character at the front, or 0 if it is not well formed. Requires:
+/// the text is not empty. Source: The Unicode Standard 15, table 3-7.
+constexpr std::size_t utf8_character(std::string_view text) noexcept {
+  const auto byte = [text](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  const unsigned char first = byte(0);
+  if (first < 0x80) return 1;
+  const std::size_t length = first < 0xc2 ? 0 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
+  if (length == 0 || first > 0xf4 || text.size() < length) return 0;
+  for (std::size_t i = 1; i < length; ++i)
+    if ((byte(i) & 0xc0) != 0x80) return 0;
+  const bool overlong = (first == 0xe0 && byte(1) < 0xa0) || (first == 0xf0 && byte(1) < 0x90);
+  const bool surrogate = first == 0xed && byte(1) > 0x9f;
+  const bool beyond = first == 0xf4 && byte(1) > 0x8f;
+  return overlong || surrogate || beyond ? 0 : length;
+}
+
+/// True if all characters are well-formed UTF-8.
+constexpr bool is_utf8(std::string_view text) noexcept {
+  while (!text.empty()) {
+    const std::size_t length = utf8_character(text);
+    if (length == 0) return false;
+    text.remove_prefix(length);
+  }
+  return true;
+}
 
 }  // namespace embertable

@@ -46,5 +46,37 @@ TEST(ByteCursor, OfNothingIsAtItsEnd) {
   EXPECT_FALSE(cursor.holds(1));
 }
 
+TEST(Utf8, CharactersOfEveryLengthAreTaken) {
+  EXPECT_TRUE(is_utf8(""));
+  EXPECT_TRUE(is_utf8(std::string_view("a\0\x7f", 3)));
+  for (const std::string_view text :
+       {"\xc2\x80", "\xdf\xbf", "\xe0\xa0\x80", "\xed\x9f\xbf", "\xee\x80\x80", "\xef\xbf\xbf",
+        "\xf0\x90\x80\x80", "\xf4\x8f\xbf\xbf"}) {
+    EXPECT_EQ(utf8_character(text), text.size());
+    EXPECT_TRUE(is_utf8("a" + std::string(text) + "b"));
+  }
+}
+
+TEST(Utf8, WhatIsNotWellFormedIsRefused) {
+  for (const std::string_view text : {
+           "\x80", "\xbf",                                              // a continuation alone
+           "\xc0\x80", "\xc1\xbf", "\xe0\x9f\xbf", "\xf0\x8f\xbf\xbf",  // overlong
+           "\xed\xa0\x80", "\xed\xbf\xbf",                              // surrogates
+           "\xf4\x90\x80\x80", "\xf5\x80\x80\x80", "\xff",              // beyond U+10FFFF
+           "\xc2", "\xe1\x80", "\xf1\x80\x80",                          // truncated
+           "\xc2"
+           "a",
+           "\xe1\x80"
+           "a",
+           "\xf1\x80\x80"
+           "a",
+           "\xe1"
+           "a\x80"  // interrupted
+       }) {
+    EXPECT_EQ(utf8_character(text), 0u);
+    EXPECT_FALSE(is_utf8("a" + std::string(text)));
+  }
+}
+
 }  // namespace
 }  // namespace embertable

@@ -1,13 +1,11 @@
 #include "base/crc32c.h"
 
+#include <nmmintrin.h>
+
 #include <array>
 #include <cstring>
 
 #include "base/processor.h"
-
-#if defined(__x86_64__)
-#include <nmmintrin.h>
-#endif
 
 namespace embertable {
 namespace {
@@ -25,8 +23,6 @@ constexpr std::array<std::uint32_t, 256> kOfByte = [] {
   return table;
 }();
 
-#if defined(__x86_64__)
-
 /// Uses the instruction that shifts eight bytes at once.
 __attribute__((target("sse4.2,crc32"))) std::uint32_t extend_by_instruction(
     std::uint32_t sum, std::span<const std::byte> bytes) noexcept {
@@ -43,8 +39,6 @@ __attribute__((target("sse4.2,crc32"))) std::uint32_t extend_by_instruction(
 
 const bool kHasInstruction = processor_has(Instructions::kSse42);
 
-#endif
-
 }  // namespace
 
 std::uint32_t extend_crc32c_by_table(std::uint32_t sum, std::span<const std::byte> bytes) noexcept {
@@ -55,9 +49,7 @@ std::uint32_t extend_crc32c_by_table(std::uint32_t sum, std::span<const std::byt
 }
 
 std::uint32_t extend_crc32c(std::uint32_t sum, std::span<const std::byte> bytes) noexcept {
-#if defined(__x86_64__)
   if (kHasInstruction) return extend_by_instruction(sum, bytes);
-#endif
   return extend_crc32c_by_table(sum, bytes);
 }
 

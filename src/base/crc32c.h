@@ -24,10 +24,4 @@ constexpr std::uint32_t masked_crc32c(std::uint32_t sum) noexcept {
   return ((sum >> 15) | (sum << 17)) + 0xa282ead8u;
 }
 
-/// Returns the CRC from which `masked` was made.
-constexpr std::uint32_t unmasked_crc32c(std::uint32_t masked) noexcept {
-  const std::uint32_t turned = masked - 0xa282ead8u;
-  return (turned << 15) | (turned >> 17);
-}
-
 }  // namespace embertable

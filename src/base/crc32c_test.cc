@@ -45,15 +45,13 @@ TEST(Crc32c, PartsAddUpToTheWhole) {
   }
 }
 
-TEST(ShardedCases, Case87_SumsAreMaskedAndUnmasked) {
+TEST(ShardedCases, Case87_SumsAreMasked) {
   const std::string half("\0\0\0\x3f", 4);
   EXPECT_EQ(masked_crc32c(crc32c("123456789")), 0xc78ab0e5u);
   EXPECT_EQ(masked_crc32c(crc32c("")), 0xa282ead8u);
   EXPECT_EQ(masked_crc32c(crc32c(std::string(4, '\0'))), 0x3a117ba6u);
   EXPECT_EQ(crc32c(half), 0x26973e52u);
   EXPECT_EQ(masked_crc32c(crc32c(half)), 0x1f273806u);
-  for (const std::uint32_t sum : {0u, 1u, 0x80000000u, 0xffffffffu, 0x26973e52u})
-    EXPECT_EQ(unmasked_crc32c(masked_crc32c(sum)), sum);
 }
 
 }  // namespace

@@ -1,15 +1,12 @@
 #include "base/float_environment.h"
 
-#if defined(__x86_64__)
 #include <xmmintrin.h>
-#else
-#include <cfenv>
+
+#if !defined(__x86_64__)
+#error "Embertable needs an x86-64 processor: on others nothing keeps denormals"
 #endif
 
 namespace embertable {
-
-#if defined(__x86_64__)
-
 namespace {
 
 constexpr unsigned int kDenormalsAreZero = 1u << 6;
@@ -28,19 +25,5 @@ FloatEnvironment::FloatEnvironment() noexcept
 FloatEnvironment::~FloatEnvironment() {
   if (ours_ != found_) _mm_setcsr(found_);
 }
-
-#else
-
-FloatEnvironment::FloatEnvironment() noexcept
-    : found_(static_cast<unsigned int>(std::fegetround())),
-      ours_(static_cast<unsigned int>(FE_TONEAREST)) {
-  if (ours_ != found_) std::fesetround(static_cast<int>(ours_));
-}
-
-FloatEnvironment::~FloatEnvironment() {
-  if (ours_ != found_) std::fesetround(static_cast<int>(found_));
-}
-
-#endif
 
 }  // namespace embertable

@@ -1,13 +1,10 @@
 #include "base/float_environment.h"
 
 #include <gtest/gtest.h>
+#include <xmmintrin.h>
 
 #include <cfenv>
 #include <limits>
-
-#if defined(__x86_64__)
-#include <xmmintrin.h>
-#endif
 
 namespace embertable {
 namespace {
@@ -40,7 +37,6 @@ TEST(FloatEnvironment, NestsAndLeavesAGoodOneAlone) {
   EXPECT_EQ(std::fegetround(), FE_TONEAREST);
 }
 
-#if defined(__x86_64__)
 constexpr unsigned int kFlushBoth = 0x8040;
 constexpr unsigned int kMasks = 0x1f80;
 
@@ -72,7 +68,6 @@ TEST(FloatEnvironment, MasksExceptionsAndLeavesNoFlags) {
   _mm_setcsr(found);
   EXPECT_EQ(restored, (found & ~0x3fu) & ~kMasks);
 }
-#endif
 
 }  // namespace
 }  // namespace embertable

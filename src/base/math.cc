@@ -21,11 +21,6 @@ constexpr double kLn2Low = 0x1.a39ef35793c76p-33;
 constexpr double kLog2E = 0x1.71547652b82fep0;
 
 // pi / 2 in three parts of 33, 33 and 53 bits.
-constexpr double kHalfPi1 = 0x1.921fb544p0;
-constexpr double kHalfPi2 = 0x1.0b4611a6p-34;
-constexpr double kHalfPi3 = 0x1.3198a2e037073p-69;
-constexpr double kTwoOverPi = 0x1.45f306dc9c883p-1;
-constexpr double kTrigonometricRange = 0x1p20;
 
 /// Returns 2^k. Requires: -1022 <= k <= 1023.
 double power_of_two(std::int64_t k) {
@@ -38,42 +33,6 @@ double polynomial(const double (&c)[kTerms], double x) {
   double sum = c[kTerms - 1];
   for (int i = kTerms - 2; i >= 0; --i) sum = sum * x + c[i];
   return sum;
-}
-
-/// x minus the nearest multiple of pi / 2, and which of the four multiples that is.
-struct Angle {
-  double rest;
-  int quadrant;
-};
-Angle reduce(double x) {
-  const double k = nearest_integer(x * kTwoOverPi);
-  const double rest = ((x - k * kHalfPi1) - k * kHalfPi2) - k * kHalfPi3;
-  return {rest, static_cast<int>(static_cast<std::int64_t>(k) & 3)};
-}
-
-/// Requires: |r| <= pi / 4, or slightly more.
-double sin_near_zero(double r) {
-  static constexpr double kTerms[] = {
-      -1.0 / 6,        1.0 / 120,          -1.0 / 5040,         1.0 / 362880,
-      -1.0 / 39916800, 1.0 / 6227020800.0, -1.0 / 1307674368e3, 1.0 / 355687428096e3};
-  const double z = r * r;
-  return r + r * z * polynomial(kTerms, z);
-}
-double cos_near_zero(double r) {
-  static constexpr double kTerms[] = {1.0 / 24,           -1.0 / 720,      1.0 / 40320,
-                                      -1.0 / 3628800,     1.0 / 479001600, -1.0 / 87178291200.0,
-                                      1.0 / 20922789888e3};
-  const double z = r * r;
-  return 1.0 - (0.5 * z - z * z * polynomial(kTerms, z));
-}
-
-/// Returns sin(x + quarter_turns * pi / 2).
-double sin_shifted(double x, int quarter_turns) {
-  if (!(std::fabs(x) <= kTrigonometricRange)) return kNan;
-  const Angle angle = reduce(x);
-  const int turns = (angle.quadrant + quarter_turns) & 3;
-  const double value = (turns & 1) != 0 ? cos_near_zero(angle.rest) : sin_near_zero(angle.rest);
-  return (turns & 2) != 0 ? -value : value;
 }
 
 /// Bound of |p - 1/2| for the quantiles that one rational function computes.
@@ -181,9 +140,6 @@ double pow(double x, double y) noexcept {
   if (y == 0 || x == 1) return 1;
   return exp(y * log(x));
 }
-
-double sin(double x) noexcept { return x == 0 ? x : sin_shifted(x, 0); }
-double cos(double x) noexcept { return sin_shifted(x, 1); }
 
 double normal_quantile(double p) noexcept {
   const double q = p - 0.5;

@@ -15,10 +15,6 @@ double log1p(double x) noexcept;
 /// Requires: x >= 0; a negative x gives NaN.
 double pow(double x, double y) noexcept;
 
-/// Requires: |x| <= 2^20; a larger one gives NaN. The absolute error is below 2^-52.
-double sin(double x) noexcept;
-double cos(double x) noexcept;
-
 /// Returns the x below which a standard normal number lies with probability p: -inf at 0, inf at 1,
 /// NaN outside. The relative error is below 2e-15, except near 0, where the error is absolute.
 /// Source: Wichura, Algorithm AS 241 (PPND16), Applied Statistics 37 (1988).

@@ -71,8 +71,6 @@ Reference reference_of(long double (*function)(long double)) { return function; 
 const Reference kExp = reference_of(std::exp);
 const Reference kLog = reference_of(std::log);
 const Reference kLog1p = reference_of(std::log1p);
-const Reference kSin = reference_of(std::sin);
-const Reference kCos = reference_of(std::cos);
 
 TEST(Exp, IsWithinTwoUnitsInTheLastPlace) {
   EXPECT_LT(worst_error(math::exp, kExp, uniform_points(-708, 709)), 2);
@@ -159,35 +157,6 @@ TEST(Pow, KnowsItsEnds) {
   EXPECT_TRUE(std::isnan(math::pow(-2, 2)));
 }
 
-double worst_absolute_error(Ours ours, Reference reference, const std::vector<double>& points) {
-  long double worst = 0;
-  for (const double x : points) worst = std::max(worst, std::fabs(ours(x) - reference(x)));
-  return static_cast<double>(worst);
-}
-
-TEST(SinCos, AreWithinTheirBound) {
-  for (const double range : {0.8, 7.0, 1000.0, 0x1p20}) {
-    EXPECT_LT(worst_absolute_error(math::sin, kSin, uniform_points(-range, range)), 0x1p-52)
-        << range;
-    EXPECT_LT(worst_absolute_error(math::cos, kCos, uniform_points(-range, range)), 0x1p-52)
-        << range;
-  }
-}
-
-TEST(SinCos, OfSmallFloatsAreTheFloatsNextToThem) {
-  EXPECT_LE(worst_float_error(math::sin, kSin, log_points(1e-30, 1)), 1);
-  EXPECT_LE(worst_float_error(math::cos, kCos, log_points(1e-30, 1)), 1);
-}
-
-TEST(SinCos, KnowTheirEnds) {
-  EXPECT_EQ(math::sin(0), 0);
-  EXPECT_TRUE(std::signbit(math::sin(-0.0)));
-  EXPECT_EQ(math::cos(0), 1);
-  EXPECT_TRUE(std::isnan(math::sin(0x1.0000000000001p20)));
-  EXPECT_TRUE(std::isnan(math::cos(-kInfinity)));
-  EXPECT_TRUE(std::isnan(math::cos(kNan)));
-}
-
 /// p = Phi(z) is wrong by this much of z: a step of Newton's method on the smaller tail, in long
 /// double.
 double quantile_error(double p, double z) {
@@ -257,8 +226,6 @@ TEST(Math, BitsAreThoseOfAnyBinary64) {
   EXPECT_EQ(digest(math::exp, -700, 700), 0x85da81af5d010dedu);
   EXPECT_EQ(digest(math::log, 0, 100), 0x8a63fcaa8c8a6fc7u);
   EXPECT_EQ(digest(math::log1p, -1, 10), 0x7c48c1bd5bb36ea1u);
-  EXPECT_EQ(digest(math::sin, -100, 100), 0xeb1132a8dbf46291u);
-  EXPECT_EQ(digest(math::cos, -100, 100), 0xf83e9ebf6ded5daeu);
   EXPECT_EQ(digest(math::normal_quantile, 0, 1), 0xb98da656f37bd8ccu);
 }
 

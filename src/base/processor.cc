@@ -1,13 +1,9 @@
 #include "base/processor.h"
 
-#if defined(__x86_64__)
 #include <cpuid.h>
-#endif
 
 namespace embertable {
 namespace {
-
-#if defined(__x86_64__)
 
 constexpr unsigned bit(unsigned number) { return 1U << number; }
 
@@ -51,12 +47,9 @@ bool has(unsigned word, unsigned bits) noexcept { return (word & bits) == bits; 
 /// Returns the family in eax of leaf 1, base and extension together.
 unsigned family_in(unsigned eax) noexcept { return ((eax >> 8) & 0xf) + ((eax >> 20) & 0xff); }
 
-#endif
-
 }  // namespace
 
-bool processor_has([[maybe_unused]] Instructions instructions) noexcept {
-#if defined(__x86_64__)
+bool processor_has(Instructions instructions) noexcept {
   static const Processor processor = ask();
   const bool avx2 = has(processor.saved, kYmm) && has(processor.extended, kAvx2Bits) &&
                     has(processor.basic, kPopcnt);
@@ -70,12 +63,10 @@ bool processor_has([[maybe_unused]] Instructions instructions) noexcept {
     case Instructions::kAvx512f:
       return has(processor.saved, kZmm) && has(processor.extended, kAvx512fBit);
   }
-#endif
   return false;
 }
 
 ProcessorKind processor_kind() noexcept {
-#if defined(__x86_64__)
   static const ProcessorKind kind = [] {
     unsigned a = 0, b = 0, c = 0, d = 0;
     if (__get_cpuid(0, &a, &b, &c, &d) == 0) return ProcessorKind::kOther;
@@ -87,9 +78,6 @@ ProcessorKind processor_kind() noexcept {
                : ProcessorKind::kOther;
   }();
   return kind;
-#else
-  return ProcessorKind::kOther;
-#endif
 }
 
 }  // namespace embertable

@@ -24,11 +24,7 @@ constexpr std::size_t kLineBytes = 64;
 constexpr auto kSpin = std::chrono::microseconds(50), kShortSpin = std::chrono::microseconds(10);
 constexpr int kPausesPerLook = 16;
 
-void pause() {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#endif
-}
+void pause() { __builtin_ia32_pause(); }
 
 /// Waits until `word` differs from `old`: spins for a while, then sleeps until notified.
 void await_change(const std::atomic<std::uint32_t>& word, std::uint32_t old,

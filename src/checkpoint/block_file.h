@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "base/hash.h"
 #include "checkpoint/file.h"
@@ -55,6 +56,12 @@ class BlockFile {
   /// Reads the whole file once and checks the checksum of the whole too.
   void verify();
 
+  /// Gives the file back and keeps the last block. Nothing is read until `reopen`, which takes the
+  /// same file.
+  void close() noexcept { file_.reset(); }
+  void reopen(std::shared_ptr<const File> file) noexcept { file_ = std::move(file); }
+  bool is_open() const noexcept { return file_ != nullptr; }
+
  private:
   friend class BlockRead;
   std::span<const std::byte> block(std::int64_t index);
@@ -62,7 +69,7 @@ class BlockFile {
 
   std::filesystem::path path_;
   const FileRecord* record_;
-  std::shared_ptr<const File> file_;
+  std::shared_ptr<const File> file_;  ///< null: closed
   std::unique_ptr<std::byte[]> buffer_;
   std::int64_t held_ = -1;  ///< index of the block in buffer_
 };

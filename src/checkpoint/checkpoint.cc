@@ -75,6 +75,11 @@ void CheckpointRun::keep(std::int64_t newest) {
   if (run_) checkpoint::keep_newest(*run_, newest);
 }
 
+std::filesystem::path step_directory(const std::filesystem::path& run, std::int64_t step) {
+  if (step < 0) throw ValueError("step must be >= 0, got " + std::to_string(step));
+  return run / checkpoint::step_name(step);
+}
+
 std::filesystem::path find_checkpoint(const std::filesystem::path& path) {
   return Reader(local_files(), path).directory();
 }

@@ -172,7 +172,7 @@ TEST_F(Damage, ANewerVersionIsRefusedByFileAndVersion) {
   EXPECT_EQ(error(), kManifestPath +
                          ": cannot read: format version 2 is newer than 1, the newest that this "
                          "library reads");
-  EXPECT_THROW(find_latest(files, "/run"), IoError);
+  EXPECT_THROW(Reader(files, "/run"), IoError);
 }
 
 TEST_F(Damage, UnknownKeysAreIgnored) {
@@ -217,12 +217,12 @@ TEST_F(Damage, ContradictoryManifestsAreRefusedByName) {
 TEST_F(Damage, LatestFallsBackAndSaysWhy) {
   const Manifest next = test_manifest(1, Sharding::kDiv, 8);
   save(files, "/run", next, test_shards(next));
-  EXPECT_EQ(find_latest(files, "/run").directory, "/run/step_000000000008");
+  EXPECT_EQ(Reader(files, "/run").directory(), "/run/step_000000000008");
   files.remove("/run/step_000000000008/t00000-video-00000-of-00001.safetensors");
-  const Latest latest = find_latest(files, "/run");
-  EXPECT_EQ(latest.directory, kStep);
-  ASSERT_EQ(latest.skipped.size(), 1u);
-  EXPECT_EQ(latest.skipped[0],
+  const Reader latest(files, "/run");
+  EXPECT_EQ(latest.directory(), kStep);
+  ASSERT_EQ(latest.skipped().size(), 1u);
+  EXPECT_EQ(latest.skipped()[0],
             "/run/step_000000000008/t00000-video-00000-of-00001.safetensors: cannot open: the "
             "manifest names it, but it is missing");
 }
@@ -234,11 +234,11 @@ TEST_F(Damage, LatestIgnoresTemporariesAndStrangers) {
     files.make_directory(std::filesystem::path("/run") / name);
   }
   files.rename(kStep, "/run/.step_000000000007_tmp-5");
-  EXPECT_THROW(find_latest(files, "/run"), IoError);
+  EXPECT_THROW(Reader(files, "/run"), IoError);
   files.rename("/run/.step_000000000007_tmp-5", kStep);
-  EXPECT_EQ(find_latest(files, "/run").directory, kStep);
+  EXPECT_EQ(Reader(files, "/run").directory(), kStep);
   files.rename(kStep, "/run/step_000000000012");  // not what its manifest says
-  EXPECT_THROW(find_latest(files, "/run"), IoError);
+  EXPECT_THROW(Reader(files, "/run"), IoError);
 }
 
 TEST_F(Damage, NoCheckpointIsAnErrorThatNamesTheDirectory) {

@@ -97,28 +97,26 @@ FileRecord write_table_file(Directory& directory, const Manifest& manifest, std:
   EMBERTABLE_ASSERT(source.rows == rows.count && source.fill.size() == 1 + saved.slots.size());
   SafetensorsHeader header{.metadata = table_metadata(manifest, saved, host, rows),
                            .tensors = table_tensors(saved, rows.count)};
-  const std::string prefix = format_safetensors(header);
-  const std::string name = table_file_name(table, saved.name, host, manifest.topology.hosts);
-
-  SummedFile file(directory.create(name));
-  file.write(bytes_of(prefix));
-  for (std::size_t i = 0; i < source.fill.size(); ++i) {
-    const bool row_wise = header.tensors[i].shape.size() == 1;
-    write_rows(file, source.fill[i], rows.count, row_wise ? 1 : saved.dim,
-               i == 0 ? saved.row_type : RowType::kFloat32);
-  }
-
-  FileRecord record = file.finish();
-  record.name = name;
+  FileRecord record =
+      write_contents(directory, table_file_name(table, saved.name, host, manifest.topology.hosts),
+                     FileKind::kTable, std::move(header), [&](SummedFile& file) {
+                       for (std::size_t i = 0; i < source.fill.size(); ++i) {
+                         const bool row_wise = i > 0 && saved.slots[i - 1].row_wise;
+                         write_rows(file, source.fill[i], rows.count, row_wise ? 1 : saved.dim,
+                                    i == 0 ? saved.row_type : RowType::kFloat32);
+                       }
+                     });
   record.table = table;
   record.shard = host;
   record.shards = manifest.topology.hosts;
   record.rows = rows;
-  record.tensors = std::move(header.tensors);
   return record;
 }
 
 TensorSource source_of(const std::string& name, const DenseTensor& tensor) {
+  if (std::ssize(tensor.shape) > Shape::kMaxRank)
+    throw ValueError("tensor '" + name + "': must have " + std::to_string(Shape::kMaxRank) +
+                     " axes or fewer, got " + std::to_string(tensor.shape.size()));
   if (static_cast<std::int64_t>(tensor.bytes.size()) != tensor_bytes(tensor.dtype, tensor.shape))
     throw ValueError("tensor '" + name + "': its dtype '" + tensor.dtype +
                      "' and shape do not give the " + std::to_string(tensor.bytes.size()) +

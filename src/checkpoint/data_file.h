@@ -49,7 +49,7 @@ struct TensorSource {
 };
 
 /// Returns the source of a caller's tensor, which must outlive it. Throws ValueError naming the
-/// tensor if dtype, shape and size do not agree.
+/// tensor if it has too many axes, or if dtype, shape and size do not agree.
 TensorSource source_of(const std::string& name, const DenseTensor& tensor);
 
 /// Writes and flushes dense tensors, or byte strings by name, into `directory`. Requires: there is

@@ -151,13 +151,4 @@ Json number_to_json(double value) {
   return value;
 }
 
-bool is_utf8(const std::string& text) {
-  try {
-    Json(text).dump();
-  } catch (const Json::type_error&) {
-    return false;
-  }
-  return true;
-}
-
 }  // namespace embertable::checkpoint

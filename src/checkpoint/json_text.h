@@ -20,8 +20,6 @@ inline constexpr int kMaxJsonDepth = 32;
 /// UTF-8, an object that repeats a key, or nesting beyond kMaxJsonDepth.
 Json parse_json(std::string_view text, const std::filesystem::path& path);
 
-bool is_utf8(const std::string& text);
-
 /// Strict access to untrusted JSON: throws DataLoss naming path, place and what was expected.
 class JsonField {
  public:

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "base/bytes.h"
 #include "base/step_number.h"
 #include "checkpoint/json_text.h"
 #include "checkpoint/stored_rows.h"

@@ -1,29 +1,55 @@
 #include "checkpoint/matching.h"
 
 #include <algorithm>
+#include <map>
+#include <set>
+#include <string_view>
 
 #include "embertable/errors.h"
 
 namespace embertable::checkpoint {
 namespace {
 
-/// Returns the element of this name, or null.
-template <class Named>
-const Named* find(const std::vector<Named>& all, const std::string& name) {
-  const auto found =
-      std::find_if(all.begin(), all.end(), [&](const Named& one) { return one.name == name; });
-  return found == all.end() ? nullptr : &*found;
+/// Returns the slot of this name, or null.
+const SavedSlot* find(const std::vector<SavedSlot>& slots, const std::string& name) {
+  const auto found = std::ranges::find(slots, name, &SavedSlot::name);
+  return found == slots.end() ? nullptr : &*found;
 }
 
-template <class Named>
-std::int64_t position(const std::vector<Named>& all, const Named* one) {
-  return one - all.data();
-}
+/// Tables that are found by their names, of which a checkpoint may have any number.
+class NamedTables {
+ public:
+  explicit NamedTables(const std::vector<SavedTable>& tables) : tables_(tables) {
+    for (const SavedTable& table : tables) by_name_.emplace(table.name, &table);
+  }
 
-std::string quoted_names(const std::vector<SavedTable>& tables) {
-  std::string names;
-  for (const SavedTable& table : tables) names += (names.empty() ? "'" : ", '") + table.name + "'";
-  return names.empty() ? "none" : names;
+  auto begin() const { return tables_.begin(); }
+  auto end() const { return tables_.end(); }
+
+  /// Returns the table of this name, or null.
+  const SavedTable* find(const std::string& name) const {
+    const auto found = by_name_.find(name);
+    return found == by_name_.end() ? nullptr : found->second;
+  }
+
+  std::int64_t position(const SavedTable& table) const { return &table - tables_.data(); }
+
+  std::string quoted_names() const {
+    std::string names;
+    for (const SavedTable& table : tables_)
+      names += (names.empty() ? "'" : ", '") + table.name + "'";
+    return names.empty() ? "none" : names;
+  }
+
+ private:
+  const std::vector<SavedTable>& tables_;
+  std::map<std::string_view, const SavedTable*> by_name_;
+};
+
+using Names = std::set<std::string_view>;
+
+std::int32_t position(const std::vector<SavedSlot>& slots, const SavedSlot* slot) {
+  return slot == nullptr ? -1 : static_cast<std::int32_t>(slot - slots.data());
 }
 
 /// Returns "[8, 4]", the shape of the rows or of one of the slots.
@@ -42,6 +68,8 @@ class Matcher {
         ours_(ours),
         saved_(saved),
         options_(options),
+        chosen_(options.tables.begin(), options.tables.end()),
+        grow_(options.grow.begin(), options.grow.end()),
         directory_(directory.string()) {}
 
   Matching run() {
@@ -63,26 +91,21 @@ class Matcher {
   }
 
  private:
-  bool chosen(const std::string& table) const {
-    const auto& tables = options_.tables;
-    return tables.empty() || std::find(tables.begin(), tables.end(), table) != tables.end();
-  }
+  bool chosen(const std::string& table) const { return chosen_.empty() || chosen_.contains(table); }
 
   bool is_grown(const SavedTable& table, const SavedTable& saved) const {
-    const auto& names = options_.grow;
-    return table.vocabulary_size > saved.vocabulary_size &&
-           std::find(names.begin(), names.end(), table.name) != names.end();
+    return table.vocabulary_size > saved.vocabulary_size && grow_.contains(table.name);
   }
 
-  void require(const std::vector<SavedTable>& tables, const std::string& name,
-               const std::string& holder) const {
-    if (!find(tables, name))
+  static void require(const NamedTables& tables, const std::string& name,
+                      const std::string& holder) {
+    if (!tables.find(name))
       throw KeyError("restore: " + holder + " has no table '" + name + "'; there are " +
-                     quoted_names(tables));
+                     tables.quoted_names());
   }
 
   void match_table(const SavedTable& table) {
-    const SavedTable* saved = find(saved_, table.name);
+    const SavedTable* saved = saved_.find(table.name);
     const bool grown = saved && is_grown(table, *saved);
     const bool fits = saved && saved->dim == table.dim &&
                       (grown || saved->vocabulary_size == table.vocabulary_size);
@@ -112,12 +135,9 @@ class Matcher {
 
   void take(const SavedTable& table, const SavedSlot* slot, const SavedTable& saved,
             const SavedSlot* saved_slot) {
-    matching_.read.push_back(
-        {position(ours_, &table),
-         slot ? static_cast<std::int32_t>(position(table.slots, slot)) : -1,
-         position(saved_, &saved),
-         saved_slot ? static_cast<std::int32_t>(position(saved.slots, saved_slot)) : -1,
-         is_grown(table, saved)});
+    matching_.read.push_back({ours_.position(table), position(table.slots, slot),
+                              saved_.position(saved), position(saved.slots, saved_slot),
+                              is_grown(table, saved)});
   }
 
   void mismatch(const SavedTable& table, const SavedSlot* slot, const SavedTable& saved,
@@ -133,7 +153,7 @@ class Matcher {
   }
 
   void list_extra(const SavedTable& saved) {
-    const SavedTable* table = find(ours_, saved.name);
+    const SavedTable* table = ours_.find(saved.name);
     if (!table) matching_.extra.push_back(saved.name);
     for (const SavedSlot& slot : saved.slots)
       if (!table || !find(table->slots, slot.name))
@@ -148,14 +168,14 @@ class Matcher {
                        " must have the names and shapes of " + owner_.name + "'s: " + list);
     if (matching_.read.empty())
       throw ValueError("restore: " + directory_ + " must have a table in common with " +
-                       owner_.name + ", which has " + quoted_names(ours_) + "; got " +
-                       quoted_names(saved_) + (list.empty() ? "" : ": " + list));
+                       owner_.name + ", which has " + ours_.quoted_names() + "; got " +
+                       saved_.quoted_names() + (list.empty() ? "" : ": " + list));
   }
 
   const Owner& owner_;
-  const std::vector<SavedTable>& ours_;
-  const std::vector<SavedTable>& saved_;
+  const NamedTables ours_, saved_;
   const RestoreOptions& options_;
+  const Names chosen_, grow_;
   const std::string directory_;
   Matching matching_;
   std::vector<std::string> misfits_;  ///< tables and slots, for a message

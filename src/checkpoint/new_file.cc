@@ -99,7 +99,12 @@ void NewFile::commit() {
   take_temporary_name();
   files_.rename(temporary_, path_);
   file_.reset();
-  files_.sync_directory(directory_of(path_));
+  try {
+    files_.sync_directory(directory_of(path_));
+  } catch (const IoError& error) {
+    throw IoError(path_.string() +
+                  ": has the new contents, but a power loss may undo that: " + error.what());
+  }
 }
 
 }  // namespace embertable::checkpoint

@@ -54,7 +54,8 @@ class NewFile {
   /// process that ends leaves as little as possible.
   void take_temporary_name() { file_->take_path(); }
 
-  /// Flushes the file and renames it, replacing a file or a link of that name.
+  /// Flushes the file and renames it, replacing a file or a link of that name. If its directory
+  /// cannot be flushed then, the error says that the new file already has its name.
   void commit();
 
   /// Notes that the caller has renamed the file.

@@ -55,6 +55,22 @@ TEST(NewFile, ReplacesAFileOnlyOnceItIsComplete) {
   }
 }
 
+TEST(NewFile, SaysThatItHasItsNameWhereItsDirectoryCannotBeFlushed) {
+  MemoryFiles files;
+  NewFile file(files, "/f");
+  file.write(bytes_of("text"));
+  files.meanwhile = [&](const std::string& operation, const std::filesystem::path& path) {
+    if (operation == "sync" && path == "/") files.fail_at(0, MemoryFiles::Fault::kError);
+  };
+  const std::string text = refusal<IoError>([&] { file.commit(); });
+  EXPECT_EQ(text.find("/f: has the new contents, but a power loss may undo that: /: cannot"), 0u)
+      << text;
+  files.meanwhile = {};
+  files.heal();
+  EXPECT_EQ(files.list("/"), Names{"f"});
+  EXPECT_EQ(read_file(files, "/f", 4), "text");
+}
+
 TEST(NewFile, HasItsTemporaryNameOnceItTakesIt) {
   const TemporaryDirectory directory;
   NewFile file(local_files(), directory.path() / "f");

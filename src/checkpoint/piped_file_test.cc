@@ -70,10 +70,18 @@ TEST(PipedFile, IsWrittenByTheCallerWhereNoThreadCanBeStarted) {
   }
 }
 
-TEST(PipedFile, CanBeLeftInTheMiddle) {
-  MemoryFiles files;
-  PipedFile file(files.create("/a"));
-  send(file, std::vector<std::size_t>(3, kChunk));
+TEST(PipedFile, ThatIsLeftInTheMiddleHasWhatItsThreadWasSent) {
+  for (const std::size_t chunks : {0, 1, 2, 3, 10}) {
+    MemoryFiles files;
+    {
+      PipedFile file(files.create("/a"));
+      send(file, std::vector<std::size_t>(chunks, kChunk));
+    }
+    std::string want;  // the thread starts with the second chunk
+    for (std::size_t i = 0; i < chunks && chunks > 1; ++i)
+      want += std::string(kChunk, static_cast<char>(i));
+    EXPECT_TRUE(*files.contents().at("/a") == want) << chunks;
+  }
 }
 
 }  // namespace

@@ -139,11 +139,6 @@ std::optional<std::string> refusal_of_step(Directory& opened, const fs::path& ru
   }
 }
 
-Latest find_latest(FileSystem& files, const fs::path& run) {
-  Reader reader(files, run);
-  return {reader.directory(), reader.skipped()};
-}
-
 Reader::Reader(FileSystem& files, const fs::path& path)
     : files_(&files), step_(open_any(files, path, skipped_)) {}
 
@@ -222,7 +217,7 @@ void Reader::verify() const {
 }
 
 VariableReader::VariableReader(const Reader& reader, std::int64_t table, std::int32_t slot)
-    : reader_(&reader) {
+    : reader_(&reader), most_open_(most_open_files()) {
   const SavedTable& saved = reader.manifest().tables.at(table);
   rows_ = saved.vocabulary_size;
   width_ = slot >= 0 && saved.slots.at(slot).row_wise ? 1 : saved.dim;
@@ -245,7 +240,15 @@ void VariableReader::read(const Progression& wanted, float* out, std::int64_t st
                      std::to_string(wanted.step));
   for (Part& part : parts_) {
     const Overlap both = overlap(wanted, part.record->rows);
-    if (both.a_index.count > 0) read_part(part, both.b_index, both.a_index, out, stride);
+    if (both.a_index.count == 0) continue;
+    open(part);
+    try {
+      read_part(part, both.b_index, both.a_index, out, stride);
+    } catch (...) {
+      let_go(part, false);
+      throw;
+    }
+    let_go(part, both.b_index[both.b_index.count - 1] + 1 == part.record->rows.count);
   }
 }
 
@@ -254,12 +257,31 @@ void VariableReader::read(std::int64_t first, std::span<float> out) {
        out.data(), width_);
 }
 
-/// Reads row local[i] of the part to place[i] of `out`.
+void VariableReader::open(Part& part) {
+  if (part.file && part.file->is_open()) return;
+  std::shared_ptr<const File> file = part.held ? part.held : reader_->open(*part.record);
+  if (part.file)
+    part.file->reopen(std::move(file));
+  else
+    part.file = std::make_unique<BlockFile>(std::move(file),
+                                            reader_->directory() / part.record->name, *part.record);
+  if (!part.held) ++opened_;
+}
+
+/// Closes the file of a part if it is finished or one too many; a part that is finished gives up
+/// its last block, too.
+void VariableReader::let_go(Part& part, bool finished) noexcept {
+  if (!finished && (part.held || opened_ <= most_open_)) return;
+  if (!part.held) --opened_;
+  if (finished)
+    part.file.reset();
+  else
+    part.file->close();
+}
+
+/// Reads row local[i] of the part to place[i] of `out`. Requires: the part is open.
 void VariableReader::read_part(Part& part, const Progression& local, const Progression& place,
                                float* out, std::int64_t stride) {
-  if (!part.file)
-    part.file = std::make_unique<BlockFile>(part.held ? part.held : reader_->open(*part.record),
-                                            reader_->directory() / part.record->name, *part.record);
   const std::int64_t row_bytes = stored_row_bytes(type_, width_);
   const bool adjoining = local.step == 1 && place.step == 1 && stride == width_;
   // Rows that are converted pass through a buffer, some at a time.

@@ -33,10 +33,11 @@ struct OpenStep {
 /// read. Its const calls may run on several threads at once.
 class Reader {
  public:
-  /// `path` is the directory of a step, or of a run, whose latest step is then opened: a later one
-  /// if that is removed meanwhile. Throws NotFound if there is no step or it was removed, IoError
-  /// for a newer format and for a failing disk; DataLoss naming the file for a manifest that is
-  /// damaged or contradicts itself, and for data files that are missing or have another size.
+  /// `path` is the directory of a step, or of a run, whose latest step is then opened: the highest
+  /// whose manifest can be read and whose files are all there; a later one if that is removed
+  /// meanwhile. Throws NotFound if there is no step or it was removed, IoError for a newer format
+  /// and for a failing disk; DataLoss naming the file for a manifest that is damaged or contradicts
+  /// itself, and for data files that are missing or have another size.
   Reader(FileSystem& files, const std::filesystem::path& path);
 
   /// Returns why higher steps of the run were skipped, one text each.
@@ -96,8 +97,10 @@ struct StepSource {
   const Reader* opened = nullptr;  ///< null: `path` is opened in `files`
 };
 
-/// Reads rows of one variable, whichever files they are in. Keeps files and their last blocks open.
-/// For one thread.
+/// Reads rows of one variable, whichever files they are in. Keeps the last block of each file until
+/// the file's last row has been read, and at most `most_open_files` files open besides those that
+/// the reader keeps: one alone where rows that follow each other are in one file and are read in
+/// order. For one thread.
 class VariableReader {
  public:
   std::int64_t rows() const noexcept { return rows_; }
@@ -120,9 +123,11 @@ class VariableReader {
   struct Part {
     const FileRecord* record;
     std::int64_t offset;               ///< position of the variable's first byte in the file
-    std::shared_ptr<const File> held;  ///< null: not kept open
-    std::unique_ptr<BlockFile> file;   ///< made at its first read
+    std::shared_ptr<const File> held;  ///< null: the reader does not keep it open
+    std::unique_ptr<BlockFile> file;   ///< null: nothing was read, or its last row was
   };
+  void open(Part& part);
+  void let_go(Part& part, bool finished) noexcept;
   void read_part(Part& part, const Progression& local, const Progression& place, float* out,
                  std::int64_t stride);
 
@@ -133,12 +138,8 @@ class VariableReader {
   RowType type_;  ///< type of the rows in the files
   std::vector<std::byte> stored_;
   std::vector<Part> parts_;
-};
-
-/// The latest step of a run: the highest whose manifest can be read and whose files are all there.
-struct Latest {
-  std::filesystem::path directory;
-  std::vector<std::string> skipped;  ///< why higher steps were not taken, one text each
+  std::size_t most_open_;   ///< files that the reader does not keep open, at most
+  std::size_t opened_ = 0;  ///< number of those that are open
 };
 
 /// Returns why a step of an open run directory cannot be opened by its name; empty if it can. `run`
@@ -146,9 +147,5 @@ struct Latest {
 /// a failing disk.
 std::optional<std::string> refusal_of_step(Directory& opened, const std::filesystem::path& run,
                                            std::int64_t step);
-
-/// Finds the latest step. Throws NotFound if there is none, DataLoss naming the skipped steps if
-/// all are damaged, and IoError for a step of a newer format, which is not skipped.
-Latest find_latest(FileSystem& files, const std::filesystem::path& run);
 
 }  // namespace embertable::checkpoint

@@ -5,7 +5,10 @@
 
 #include "embertable/errors.h"
 #include "testing/memory_files.h"
+#include "testing/open_files_limit.h"
+#include "testing/refusal.h"
 #include "testing/saved_tables.h"
+#include "testing/temporary_directory.h"
 
 namespace embertable::checkpoint {
 namespace {
@@ -56,6 +59,37 @@ TEST(RoundTrip, AnyRowsOfAnyShardingAreRead) {
   }
 }
 
+/// A table of two rows on each of 150 hosts, with a row-wise slot.
+Manifest many_shards(Sharding sharding) {
+  Manifest manifest = test_manifest(150, sharding);
+  manifest.tables = {{.name = "wide",
+                      .vocabulary_size = 300,
+                      .dim = 2,
+                      .combiner = "sum",
+                      .optimizer = manifest.tables[0].optimizer,
+                      .slots = {{"counts", true}}}};
+  manifest.features.clear();
+  return manifest;
+}
+
+TEST(RoundTrip, ShardsMayBeMoreThanFilesThatAProcessOpens) {
+  for (const Sharding sharding : kShardings) {
+    const Manifest manifest = many_shards(sharding);
+    const TemporaryDirectory directory;
+    save(local_files(), directory.path(), manifest, test_shards(manifest), {}, {});
+    const OpenFilesLimit limit(64);
+    const Reader reader(local_files(), directory.path());
+    EXPECT_EQ(digest(reader), digest(test_digest_tables(manifest)));
+    VariableReader rows = reader.variable("wide");
+    for (const std::int64_t first : {0, 1, 150, 0})  // the parts are read again, and backwards
+      for (std::int64_t row = 149; row >= 0; --row) {
+        std::vector<float> read(2);
+        rows.read((first + row) % 300, read);
+        EXPECT_EQ(read[1], test_value(0, 0, (first + row) % 300, 1));
+      }
+  }
+}
+
 TEST(RoundTrip, RowsLandAtTheStride) {
   for (const Sharding sharding : kShardings) {
     const Saved saved(test_manifest(2, sharding));
@@ -69,6 +103,9 @@ TEST(RoundTrip, ManifestStateAndMapsComeBack) {
   const Manifest manifest = test_manifest(3, Sharding::kMod);
   const Saved saved(manifest);
   EXPECT_EQ(saved.directory, "/run/step_000000000007");
+  EXPECT_EQ(step_directory("/run", 7), saved.directory);
+  EXPECT_EQ(step_directory("/run", 1'234'567'890'123), "/run/step_1234567890123");
+  EXPECT_EQ(refusal<ValueError>([] { step_directory("/run", -1); }), "step must be >= 0, got -1");
   EXPECT_EQ(saved.reader.directory(), saved.directory);
   EXPECT_EQ(saved.reader.caller_state(), test_caller());
   EXPECT_EQ(saved.reader.id_maps(), (std::map<std::string, std::string>{{"ads", "map"}}));
@@ -77,6 +114,19 @@ TEST(RoundTrip, ManifestStateAndMapsComeBack) {
   read.user_json = "null";
   EXPECT_EQ(read, manifest);
   EXPECT_NO_THROW(saved.reader.verify());
+}
+
+TEST(RoundTrip, ATensorOfNineAxesIsRefusedByName) {
+  MemoryFiles files;
+  const Manifest manifest = test_manifest();
+  CallerState caller;
+  caller.tensors["deep"] = {"U8", std::vector<std::int64_t>(9, 1), "x"};
+  EXPECT_EQ(
+      refusal<ValueError>([&] { save(files, "/run", manifest, test_shards(manifest), caller); }),
+      "tensor 'deep': must have 8 axes or fewer, got 9");
+  caller.tensors["deep"].shape.pop_back();
+  save(files, "/run", manifest, test_shards(manifest), caller);
+  EXPECT_EQ(Reader(files, "/run").caller_state(), caller);
 }
 
 TEST(RoundTrip, HostsWithoutRowsHaveNoFile) {

@@ -9,14 +9,6 @@
 namespace embertable::checkpoint {
 namespace {
 
-/// Removes a name if it can: for use when an error is already on its way or nothing depends on it.
-void try_remove(Directory& run, const std::string& name) noexcept {
-  try {
-    remove_all(run, name);
-  } catch (...) {  // a later save removes it
-  }
-}
-
 /// Flushes the names that lead to a run without steps, because a killed save may have created them
 /// without flushing.
 void flush_ancestors(const OpenRun& run) {
@@ -57,7 +49,11 @@ Writer::Writer(const OpenRun& run, Manifest manifest)
 }
 
 Writer::~Writer() {
-  if (!named_) try_remove(run_.opened(), name_);
+  if (named_) return;
+  try {
+    remove_all(run_.opened(), name_);
+  } catch (...) {  // a later save removes it
+  }
 }
 
 void Writer::add_state(const CallerState& caller, const std::map<std::string, std::string>& id_maps,

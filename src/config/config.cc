@@ -8,6 +8,7 @@
 #include <span>
 #include <utility>
 
+#include "base/enumerators.h"
 #include "base/float_environment.h"
 #include "embertable/errors.h"
 #include "embertable/tensorflow/custom_combiner.h"
@@ -158,6 +159,7 @@ void validate(const TableConfig& table) {
   }
   if (table.custom_combiner) validate(*table.custom_combiner);
   if (table.quantization_config) validate(*table.quantization_config);
+  check_enumerator(table.row_type, RowType::kInt8, where + ": row_type");
   if (!is_trainable(table.row_type)) {
     refuse(where, row_type_rule(kTrainableRowTypes),
            "'" + std::string(to_string(table.row_type)) + "'");

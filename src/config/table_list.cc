@@ -1,6 +1,7 @@
 #include "config/table_list.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <string_view>
 
@@ -26,12 +27,15 @@ void check_feature(const Nested<FeatureConfig>& features, std::int64_t feature) 
   }
 }
 
-std::int64_t table_index(std::vector<ListedTable>& tables, const TablePtr& table) {
-  const auto known =
-      std::ranges::find_if(tables, [&](const ListedTable& t) { return t.identity == table; });
-  if (known != tables.end()) return known - tables.begin();
-  tables.push_back({table, *table, {}});
-  return static_cast<std::int64_t>(tables.size()) - 1;
+/// Position of each table in the list.
+using Positions = std::map<const TableConfig*, std::int64_t>;
+
+/// Returns the position of a table, which is appended if it is new.
+std::int64_t position_of(const TablePtr& table, std::vector<ListedTable>& tables,
+                         Positions& positions) {
+  const auto [known, is_new] = positions.emplace(table.get(), std::ssize(tables));
+  if (is_new) tables.push_back({table, *table, {}});
+  return known->second;
 }
 
 void name_tables(std::vector<ListedTable>& tables) {
@@ -49,13 +53,14 @@ void name_tables(std::vector<ListedTable>& tables) {
 TableList list_tables(const Nested<FeatureConfig>& features, const std::vector<TablePtr>& others) {
   check_paths(features.structure().paths());
   TableList list;
+  Positions positions;
   for (std::int64_t feature = 0; feature < features.size(); ++feature) {
     check_feature(features, feature);
-    const std::int64_t table = table_index(list.tables, features[feature].table);
+    const std::int64_t table = position_of(features[feature].table, list.tables, positions);
     list.table_of.push_back(table);
     list.tables[table].features.push_back(feature);
   }
-  for (const TablePtr& table : others) table_index(list.tables, table);
+  for (const TablePtr& table : others) position_of(table, list.tables, positions);
   name_tables(list.tables);
   for (const ListedTable& table : list.tables) {
     if (!table.config.custom_combiner) continue;

@@ -9,6 +9,7 @@
 namespace embertable::input {
 
 std::string subject_of(const DataPlace& place) {
+  if (!place.call.empty()) return std::string(place.call);
   const std::string feature = "feature '" + place.path + "'";
   return place.replica < 0 ? feature : feature + ", replica " + std::to_string(place.replica);
 }

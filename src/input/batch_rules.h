@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "embertable/batch.h"
 
@@ -16,9 +17,18 @@ struct DataPlace {
   std::int32_t replica = -1;
   std::int64_t sample = -1;
   std::int64_t position = -1;
+
+  /// Names a call whose ids are those of no feature, such as "lookup". Empty: they have one.
+  std::string_view call = {};
+
+  /// Returns the place of such a call.
+  static DataPlace of_call(std::string_view call) {
+    static const std::string none;
+    return {.path = none, .call = call};
+  }
 };
 
-/// Returns "feature 'user', replica 1".
+/// Returns "feature 'user', replica 1", or the name of a call.
 std::string subject_of(const DataPlace& place);
 
 /// Throws DataError: "feature 'user', replica 1, sample 2, position 7: <rule>".

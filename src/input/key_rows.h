@@ -1,9 +1,11 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <variant>
 #include <vector>
 
+#include "embertable/errors.h"
 #include "embertable/id_map.h"
 #include "input/key_index.h"
 
@@ -12,9 +14,11 @@ namespace embertable::input {
 /// The alternatives follow KeyKind.
 using AnyKeyIndex = std::variant<KeyIndex<IntegerKeys>, KeyIndex<StringKeys>>;
 
+/// Throws ValueError for an unknown kind.
 inline AnyKeyIndex make_key_index(KeyKind kind) {
   if (kind == KeyKind::kInteger) return KeyIndex<IntegerKeys>();
-  return KeyIndex<StringKeys>();
+  if (kind == KeyKind::kString) return KeyIndex<StringKeys>();
+  throw ValueError("id map: kind: unknown value " + std::to_string(static_cast<int>(kind)));
 }
 inline KeyKind kind_of(const AnyKeyIndex& keys) {
   return keys.index() == 0 ? KeyKind::kInteger : KeyKind::kString;

@@ -5,16 +5,20 @@
 #include <string>
 #include <utility>
 
+#include "base/enumerators.h"
 #include "base/float_environment.h"
 #include "embertable/errors.h"
+#include "input/batch_rules.h"
 #include "input/denominator.h"
 
 namespace embertable {
 namespace {
 
 [[noreturn]] void refuse_at(std::int64_t sample, std::int64_t position, const std::string& rule) {
-  throw DataError("position " + std::to_string(position) + ": " + rule,
-                  {.sample = sample, .position = position});
+  input::DataPlace place = input::DataPlace::of_call("to_coo");
+  place.sample = sample;
+  place.position = position;
+  input::refuse_data(place, rule);
 }
 
 /// Writes the entries of one sample after another.
@@ -78,10 +82,7 @@ void add_all(const SparseIds& ids, std::int64_t num_samples, CooWriter& writer) 
                      " samples, got " + ids.dense_shape.to_string());
   }
   const std::int64_t entries = ids.values.size();
-  if (ids.indices.size() != entries * 2) {
-    throw ValueError("indices must be [" + std::to_string(entries) + ", 2], got " +
-                     std::to_string(ids.indices.size()) + " numbers");
-  }
+  input::require_indices(ids, input::DataPlace::of_call("to_coo"));
   std::int64_t before = 0;
   for (std::int64_t begin = 0, end = 0; begin < entries; begin = end) {
     const std::int64_t sample = ids.indices[begin * 2];
@@ -103,14 +104,10 @@ void add_all(const RaggedIds& ids, std::int64_t num_samples, CooWriter& writer) 
               "row_splits must be one number more than the " + std::to_string(num_samples) +
                   " samples, got " + std::to_string(splits.size()));
   }
-  for (std::int64_t i = 0; i <= num_samples; ++i) {
-    const bool in_place = i == 0 ? splits[0] == 0 : splits[i] >= splits[i - 1];
-    if (!in_place || (i == num_samples && splits[i] != ids.values.size())) {
-      refuse_at(i, i,
-                "row_splits must rise from 0 to " + std::to_string(ids.values.size()) + ", got " +
-                    std::to_string(splits[i]));
-    }
-  }
+  const input::DataPlace place = input::DataPlace::of_call("to_coo");
+  input::require_ends(splits, ids.values.size(), place);
+  for (std::int64_t i = 1; i <= num_samples; ++i)
+    if (splits[i] < splits[i - 1]) input::refuse_fall(splits, i, 0, place);
   for (std::int64_t i = 0; i < num_samples; ++i) writer.add(i, splits[i], splits[i + 1]);
 }
 
@@ -133,6 +130,7 @@ std::vector<CooEntry> to_coo(const FeatureIds& ids, FloatSpan weights, Combiner 
                              std::int64_t num_samples) {
   if (num_samples < 0)
     throw ValueError("num_samples must be >= 0, got " + std::to_string(num_samples));
+  check_enumerator(combiner, Combiner::kSqrtN, "combiner");
   const FloatEnvironment ours;
   const IntegerSpan values = std::visit([](const auto& kind) { return kind.values; }, ids);
   CooWriter writer(values, weights, combiner);

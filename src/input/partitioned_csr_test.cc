@@ -79,9 +79,9 @@ TEST(ToCoo, RefusesWhatIsOutOfPlace) {
     return [=, &ids] { return to_coo(SparseIds{indices, ids, shape}, {}, Combiner::kSum, 3); };
   };
   EXPECT_EQ(refusal<DataError>(sparse(falling)),
-            "position 1: samples must rise and be below 3, got 0 after 1");
+            "to_coo, sample 0, position 1: samples must rise and be below 3, got 0 after 1");
   EXPECT_EQ(refusal<DataError>(sparse(outside)),
-            "position 1: samples must rise and be below 3, got 3 after 0");
+            "to_coo, sample 3, position 1: samples must rise and be below 3, got 3 after 0");
   EXPECT_EQ(refusal<ValueError>(sparse(falling, {4, 1})),
             "dense_shape must be of rank 2 with at most 3 samples, got (4, 1)");
   EXPECT_EQ(refusal<ValueError>(sparse(falling, {3, 1, 1})),
@@ -92,7 +92,7 @@ TEST(ToCoo, RefusesWhatIsOutOfPlace) {
             "dense ids must be none or one for each of 3 samples, got 2");
   const Ids negative = {1, -7};
   EXPECT_EQ(refusal<DataError>([&] { to_coo(DenseIds{negative}, {}, Combiner::kSum, 2); }),
-            "position 1: id must be >= 0, got -7");
+            "to_coo, sample 1, position 1: id must be >= 0, got -7");
   for (const Ids& splits : {Ids{0, 2, 1}, Ids{0, 1, 3}, Ids{1, 1, 2}, Ids{0, 1, 1}, Ids{0, -1, 2}})
     EXPECT_NE(refusal<DataError>([&] {
                 to_coo(RaggedIds{splits, ids}, {}, Combiner::kSum, 2);
@@ -101,7 +101,7 @@ TEST(ToCoo, RefusesWhatIsOutOfPlace) {
   EXPECT_EQ(refusal<DataError>([&] {
               to_coo(RaggedIds{two, ids}, {}, Combiner::kSum, 2);
             }),
-            "position 2: row_splits must be one number more than the 2 samples, got 2");
+            "to_coo, position 2: row_splits must be one number more than the 2 samples, got 2");
 }
 
 TEST(Partition, PadsEverySegmentToEight) {

@@ -190,8 +190,7 @@ const Rule& custom_rule() noexcept {
 }
 
 void check(const CustomRule& rule) {
-  const std::vector<std::string> known = optimizer_rules();
-  if (rule.name.empty() || std::ranges::find(known, rule.name) != known.end()) {
+  if (rule.name.empty() || known_rule(rule.name) != nullptr) {
     throw ValueError(fmt::format(
         "custom: name must be given and not that of a known rule, got '{}'", rule.name));
   }

@@ -71,6 +71,10 @@ TEST(CustomRule, Case047_SaysWhatIsMissingOrTooMuch) {
             "mine: slot_names must differ, be not empty and have no '/', got 'a'");
   EXPECT_EQ(custom_refusal([](CustomRule& rule, auto&) { rule.name = "sgd"; }),
             "custom: name must be given and not that of a known rule, got 'sgd'");
+  for (const char* name : {"ADAM", "Sgd", "keras.adam"})  // names that Optimizer takes
+    EXPECT_EQ(
+        custom_refusal([=](CustomRule& rule, auto&) { rule.name = name; }),
+        std::string("custom: name must be given and not that of a known rule, got '") + name + "'");
   EXPECT_EQ(custom_refusal([](CustomRule& rule, auto&) { rule.function = CustomRule::Tiles(); }),
             "mine: function must be given, got none");
   EXPECT_EQ(custom_refusal([](CustomRule& rule, auto&) { rule.hyperparameters[0].second = 1e39; }),

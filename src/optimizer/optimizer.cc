@@ -157,11 +157,6 @@ std::size_t index_of(const Optimizer::Parameters& parameters, std::string_view n
   return i;
 }
 
-std::string_view rule_name(std::string_view name) {
-  const OptimizerVariant* variant = find_variant(name);
-  return variant == nullptr ? find_rule(name).name() : variant->rule;
-}
-
 /// Adds the settings of the variant, if it is one, that are not given.
 Optimizer::Settings with_variant(std::string_view name, Optimizer::Settings settings) {
   const OptimizerVariant* variant = find_variant(name);
@@ -198,7 +193,7 @@ std::string Setting::to_string() const {
 
 Optimizer::Optimizer(std::string_view rule_or_variant, LearningRate learning_rate,
                      const Settings& wanted, OptimizerOptions options)
-    : rule_(rule_name(rule_or_variant)),
+    : rule_(find_rule(rule_or_variant).name()),
       learning_rate_(std::move(learning_rate)),
       options_(std::move(options)) {
   const Rule& rule = find_rule(rule_);

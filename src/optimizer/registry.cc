@@ -1,6 +1,5 @@
 #include "optimizer/registry.h"
 
-#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -21,13 +20,17 @@ std::span<const Rule> all_rules() noexcept {
   return all;
 }
 
+const Rule* known_rule(std::string_view name) {
+  for (const Rule& rule : all_rules())
+    if (equal_in_any_case(rule.name(), name)) return &rule;
+  const OptimizerVariant* const variant = find_variant(name);
+  return variant == nullptr ? nullptr : known_rule(variant->rule);
+}
+
 const Rule& find_rule(std::string_view name) {
-  const std::span<const Rule> all = all_rules();
-  const auto found = std::ranges::find_if(
-      all, [name](const Rule& rule) { return equal_in_any_case(rule.name(), name); });
-  if (found != all.end()) return *found;
+  if (const Rule* const rule = known_rule(name)) return *rule;
   std::vector<std::string_view> known;
-  for (const Rule& rule : all) known.push_back(rule.name());
+  for (const Rule& rule : all_rules()) known.push_back(rule.name());
   for (const OptimizerVariant& variant : all_variants()) known.push_back(variant.name);
   throw ValueError("optimizer '" + std::string(name) + "' is not known" +
                    did_you_mean(name, known));

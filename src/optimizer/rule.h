@@ -89,8 +89,9 @@ class Rule {
 /// Every rule, sorted by name.
 std::span<const Rule> all_rules() noexcept;
 
-/// Returns the rule of that name. Throws ValueError naming it and the nearest name of a rule or a
-/// variant.
+/// Return the rule that a name stands for, its own or that of a variant, in any case of the
+/// letters: null if there is none, or with a ValueError naming it and the nearest name.
+const Rule* known_rule(std::string_view name);
 const Rule& find_rule(std::string_view name);
 
 /// Returns the rule of an optimizer, which may be the caller's own.

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/did_you_mean.h"
+#include "optimizer/rule.h"
 
 namespace embertable {
 namespace {
@@ -181,19 +182,17 @@ const OptimizerVariant* find_variant(std::string_view name) {
 }
 
 std::string optimizer_note(std::string_view name) {
-  const std::vector<std::string> rules = optimizer_rules();
-  const auto rule = std::ranges::find_if(
-      rules, [name](const std::string& one) { return equal_in_any_case(one, name); });
-  if (rule == rules.end()) return "";
+  const Rule* const rule = known_rule(name);
+  if (rule == nullptr || find_variant(name) != nullptr) return "";
   std::string others;
   for (const OptimizerVariant& variant : all_variants()) {
     const std::string_view there =
         std::string_view(variant.name).substr(variant.name.rfind('.') + 1);
-    if (variant.rule == *rule || !equal_in_any_case(there, *rule)) continue;
+    if (variant.rule == rule->name() || !equal_in_any_case(there, rule->name())) continue;
     others += (others.empty() ? "" : ", ") + variant.name;
   }
   if (others.empty()) return "";
-  return "optimizer '" + std::string(name) + "' is the rule " + *rule +
+  return "optimizer '" + std::string(name) + "' is the rule " + std::string(rule->name()) +
          ", whose formula is another than that of " + others + ": these are known by those names";
 }
 

@@ -1,4 +1,5 @@
 // Looks up for the batch-size revision. Source: TF 2.4 tpu_embedding_v2.py, cpu_embedding_lookup.
+#include "base/enumerators.h"
 #include "embertable/errors.h"
 #include "embertable/serving.h"
 
@@ -8,6 +9,7 @@ LookupOutput serving_embedding_lookup(const Batch& inputs,
                                       const std::map<TablePtr, TableView>& tables,
                                       const Nested<FeatureConfig>& feature_config,
                                       ApiRevision revision) {
+  check_enumerator(revision, ApiRevision::kBatchSize, "lookup: revision");
   if (revision == ApiRevision::kOutputShapes)
     return serving_embedding_lookup(inputs, tables, feature_config);
   assert_same_structure(feature_config.structure(), inputs.features.structure(), "inputs");

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cstdlib>
 #include <numeric>
+#include <span>
 #include <string>
 
+#include "base/enumerators.h"
 #include "base/float_environment.h"
 #include "embertable/errors.h"
 
@@ -34,6 +36,10 @@ std::int64_t activation_bytes(const Input& in) noexcept {
   return whole_lines(in.outputs * in.rows.dim * static_cast<std::int64_t>(sizeof(float)));
 }
 
+[[noreturn]] void refuse_memory(const std::string& bytes) {
+  throw IoError("lookup: cannot allocate " + bytes + " bytes for activations");
+}
+
 std::string listed(const std::vector<std::string>& paths) {
   std::string text;
   for (const std::string& path : paths) text += (text.empty() ? "'" : ", '") + path + "'";
@@ -60,6 +66,46 @@ std::vector<std::int64_t> features_of(const Structure& inputs, const Structure& 
   return found;
 }
 
+/// Returns the bytes that activations and scratch of all inputs need. Throws IoError for more than
+/// 2^63.
+std::int64_t bytes_of(std::span<const Input> inputs) {
+  std::int64_t bytes = 0;
+  for (const Input& in : inputs)
+    if (__builtin_add_overflow(bytes, activation_bytes(in) + scratch_bytes(in), &bytes))
+      refuse_memory("2^63");
+  return bytes;
+}
+
+/// Gives each input its part of the memory, and reads its entries into it.
+void fill_all(std::span<Input> inputs, std::span<Activation> activations, std::byte* memory,
+              SortBuffers& sort) {
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    Input& in = inputs[i];
+    in.gather.out = reinterpret_cast<float*>(memory);
+    activations[i].values = {in.gather.out, static_cast<std::size_t>(in.outputs * in.rows.dim)};
+    memory += activation_bytes(in);
+  }
+  for (Input& in : inputs) {
+    fill(in, memory, sort);
+    memory += scratch_bytes(in);
+  }
+}
+
+/// Sums the rows of all entries, while the first rows of the next input are fetched.
+void gather_all(std::span<Input> inputs, SimdLevel level) noexcept {
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    Gather<std::uint64_t>& gather = inputs[i].gather;
+    if (gather.last == 0) continue;
+    gather.next = {};
+    if (i + 1 < inputs.size() && !are_rows_fetched(inputs[i + 1])) {
+      const Gather<std::uint64_t>& next = inputs[i + 1].gather;
+      const std::int64_t entries = next.split != nullptr ? next.split[next.last] : next.last;
+      gather.next = {next.rows, next.row, true, entries};
+    }
+    embertable::gather(gather, level);
+  }
+}
+
 /// Names a caller-owned table.
 std::string subject_of(const TableConfig& table) {
   return table.name ? "table '" + *table.name + "': " : "a table without a name: ";
@@ -71,11 +117,16 @@ Rows viewed_rows(const TablePtr& table, const std::map<TablePtr, TableView>& tab
   const auto found = tables.find(table);
   if (found == tables.end()) throw KeyError(subject_of(*table) + "must be among the tables");
   const TableView& view = found->second;
+  check_enumerator(table->combiner, Combiner::kSqrtN, "lookup: combiner");
   if (view.rows != table->vocabulary_size || view.dim != table->dim || view.row_stride < view.dim)
     throw ValueError(subject_of(*table) + "must have " + std::to_string(table->vocabulary_size) +
-                     " rows of " + std::to_string(table->dim) + " floats, got " +
+                     " rows of " + std::to_string(table->dim) + " elements, got " +
                      std::to_string(view.rows) + " of " + std::to_string(view.dim) + ", " +
                      std::to_string(view.row_stride) + " apart");
+  if (view.data != nullptr && view.bfloat16 != nullptr)
+    throw ValueError(subject_of(*table) + "must have data or bfloat16, got both");
+  if (view.rows > 0 && view.data == nullptr && view.bfloat16 == nullptr)
+    throw ValueError(subject_of(*table) + "must have data or bfloat16, got neither");
   if (view.bfloat16 == nullptr) return {view.data, view.row_stride, view.rows, view.dim};
   return {.base = view.bfloat16,
           .stride = view.row_stride,
@@ -84,7 +135,18 @@ Rows viewed_rows(const TablePtr& table, const std::map<TablePtr, TableView>& tab
           .type = RowType::kBfloat16};
 }
 
-void Lookup::Free::operator()(std::byte* memory) const noexcept { std::free(memory); }
+void LineMemory::Free::operator()(std::byte* memory) const noexcept { std::free(memory); }
+
+std::byte* LineMemory::take(std::int64_t bytes) {
+  if (bytes <= capacity_) return memory_.get();
+  memory_.reset();
+  capacity_ = 0;
+  memory_.reset(static_cast<std::byte*>(std::aligned_alloc(
+      static_cast<std::size_t>(kLineBytes), static_cast<std::size_t>(whole_lines(bytes)))));
+  if (!memory_) refuse_memory(std::to_string(bytes));
+  capacity_ = bytes;
+  return memory_.get();
+}
 
 void Lookup::run(const Batch& batch, const Nested<FeatureConfig>& features, RowsOfFeature rows_of,
                  SimdLevel level, LookupOutput& output, const LookupForm& form) {
@@ -94,7 +156,7 @@ void Lookup::run(const Batch& batch, const Nested<FeatureConfig>& features, Rows
   try {
     const FloatEnvironment ours;
     lookup.prepare(batch, features, rows_of, form);
-    lookup.gather_all(level);
+    gather_all(lookup.inputs_, level);
     lookup.owner_ = form.owner;
     lookup.threw_ = false;
   } catch (...) {
@@ -111,28 +173,21 @@ void Lookup::forget(LookupOutput& output) noexcept {
 }
 
 void Lookup::end(std::unique_ptr<Lookup> lookup) noexcept {
-  if (!spare_is_gone && lookup->capacity_ <= kMostSpareBytes) spare.lookup = std::move(lookup);
+  if (!spare_is_gone && lookup->memory_.capacity() <= kMostSpareBytes)
+    spare.lookup = std::move(lookup);
 }
 
 void Lookup::prepare(const Batch& batch, const Nested<FeatureConfig>& features,
                      RowsOfFeature rows_of, const LookupForm& form) {
-  match_paths(batch.features.structure(), features.structure());
-  if (batch.weights)
-    assert_same_structure(batch.features.structure(), batch.weights->structure(), "weights");
-  measure_all(batch, features, rows_of, form);
-  take_memory();
-  fill_all();
-}
-
-void Lookup::match_paths(const Structure& inputs, const Structure& features) {
-  if (!feature_of_.empty() && inputs == structure_ && features == features_) return;
-  feature_of_ = features_of(inputs, features);
-  structure_ = inputs;
-  features_ = features;
-}
-
-void Lookup::measure_all(const Batch& batch, const Nested<FeatureConfig>& features,
-                         RowsOfFeature rows_of, const LookupForm& form) {
+  const Structure& given = batch.features.structure();
+  const bool known =
+      !feature_of_.empty() && given == structure_ && features.structure() == features_;
+  if (!known) {
+    feature_of_ = features_of(given, features.structure());
+    structure_ = given;
+    features_ = features.structure();
+  }
+  if (batch.weights) assert_same_structure(given, batch.weights->structure(), "weights");
   inputs_.resize(feature_of_.size());
   activations_.resize(feature_of_.size());
   for (std::size_t i = 0; i < inputs_.size(); ++i) {
@@ -146,49 +201,7 @@ void Lookup::measure_all(const Batch& batch, const Nested<FeatureConfig>& featur
     activations_[i].shape = measure(in, batch.weights ? &(*batch.weights)[leaf] : nullptr);
     fetch_rows(in);
   }
-}
-
-void Lookup::take_memory() {
-  std::int64_t bytes = 0;
-  for (const Input& in : inputs_)
-    if (__builtin_add_overflow(bytes, activation_bytes(in) + scratch_bytes(in), &bytes)) bytes = -1;
-  if (bytes >= 0 && bytes <= capacity_) return;
-  memory_.reset();
-  capacity_ = 0;
-  if (bytes >= 0)
-    memory_.reset(static_cast<std::byte*>(std::aligned_alloc(
-        static_cast<std::size_t>(kLineBytes), static_cast<std::size_t>(whole_lines(bytes)))));
-  if (!memory_)
-    throw IoError("lookup: cannot allocate " + std::to_string(bytes) + " bytes for activations");
-  capacity_ = bytes;
-}
-
-void Lookup::fill_all() {
-  std::byte* next = memory_.get();
-  for (std::size_t i = 0; i < inputs_.size(); ++i) {
-    Input& in = inputs_[i];
-    in.gather.out = reinterpret_cast<float*>(next);
-    activations_[i].values = {in.gather.out, static_cast<std::size_t>(in.outputs * in.rows.dim)};
-    next += activation_bytes(in);
-  }
-  for (Input& in : inputs_) {
-    fill(in, next, sort_);
-    next += scratch_bytes(in);
-  }
-}
-
-void Lookup::gather_all(SimdLevel level) noexcept {
-  for (std::size_t i = 0; i < inputs_.size(); ++i) {
-    Gather<std::uint64_t>& gather = inputs_[i].gather;
-    if (gather.last == 0) continue;
-    gather.next = {};
-    if (i + 1 < inputs_.size() && !are_rows_fetched(inputs_[i + 1])) {
-      const Gather<std::uint64_t>& next = inputs_[i + 1].gather;
-      const std::int64_t entries = next.split != nullptr ? next.split[next.last] : next.last;
-      gather.next = {next.rows, next.row, true, entries};
-    }
-    embertable::gather(gather, level);
-  }
+  fill_all(inputs_, activations_, memory_.take(bytes_of(inputs_)), sort_);
 }
 
 }  // namespace embertable::serving

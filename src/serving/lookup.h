@@ -18,8 +18,24 @@ namespace embertable::serving {
 using RowsOfFeature = FunctionRef<Rows(std::int64_t feature)>;
 
 /// Returns the rows of a caller-owned table. Throws KeyError if it is missing, ValueError for
-/// another size.
+/// another size, and unless it has memory of one type.
 Rows viewed_rows(const TablePtr& table, const std::map<TablePtr, TableView>& tables);
+
+/// Memory that starts on a cache line and is kept from one use to the next.
+class LineMemory {
+ public:
+  /// Returns memory of at least this size, whose contents are unspecified. Throws IoError.
+  std::byte* take(std::int64_t bytes);
+
+  std::int64_t capacity() const noexcept { return capacity_; }
+
+ private:
+  struct Free {
+    void operator()(std::byte* memory) const noexcept;
+  };
+  std::unique_ptr<std::byte, Free> memory_;
+  std::int64_t capacity_ = 0;
+};
 
 /// One lookup after another into the same memory: the implementation of LookupOutput.
 class Lookup {
@@ -55,24 +71,12 @@ class Lookup {
   std::uint64_t owner() const noexcept { return owner_; }
 
  private:
-  void match_paths(const Structure& inputs, const Structure& features);
-  void measure_all(const Batch& batch, const Nested<FeatureConfig>& features, RowsOfFeature rows_of,
-                   const LookupForm& form);
-  void take_memory();
-  void fill_all();
-  void gather_all(SimdLevel level) noexcept;
-
-  struct Free {
-    void operator()(std::byte* memory) const noexcept;
-  };
-
   Structure structure_;                   ///< structure of the inputs
   Structure features_;                    ///< structure in which the inputs' paths were found
   std::vector<std::int64_t> feature_of_;  ///< by input
   std::vector<Input> inputs_;
-  std::vector<Activation> activations_;      ///< by input; none after an error
-  std::unique_ptr<std::byte, Free> memory_;  ///< activations, then the scratch of each input
-  std::int64_t capacity_ = 0;
+  std::vector<Activation> activations_;  ///< by input; none after an error
+  LineMemory memory_;                    ///< activations, then the scratch of each input
   SortBuffers sort_;
   std::uint64_t owner_ = 0;
   bool threw_ = false;  ///< the last lookup

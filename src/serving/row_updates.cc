@@ -42,6 +42,46 @@ const float* floats_of(const Gradient& gradient, Arena& memory) {
   return copy.data();
 }
 
+/// Chooses the buckets of each table's update.
+void choose_all_buckets(std::vector<TableRun>& tables, std::int32_t workers, SimdLevel level) {
+  std::vector<ExpectedUpdate> expected;
+  for (const TableRun& table : tables) {
+    ExpectedUpdate update = expected_update(table);
+    update.entries = table.entries();
+    update.one_source = table.features.size() == 1;
+    for (const FeatureRun& feature : table.features)
+      update.outputs = std::max(update.outputs, feature.plan->outputs);
+    expected.push_back(update);
+  }
+  std::vector<UpdateCut> cuts;
+  choose_buckets(expected, workers, 0, level, cuts);
+  for (std::size_t t = 0; t < cuts.size(); ++t) tables[t].buckets = cuts[t].buckets;
+}
+
+/// Gives a plan room for narrow row numbers and counts, as its table needs them.
+void make_room(LookupPlan& plan, const TableRun& table, Arena& memory) {
+  if (!table.wide) plan.row.data = memory.take<std::uint32_t>(plan.row.size).data();
+  if (table.buckets == 1) return;
+  plan.counts_stride = counts_stride_of(table.buckets);
+  plan.counts = memory.take_zeros<std::uint32_t>(plan.tiles() * plan.counts_stride);
+}
+
+/// Narrows the row numbers of a tile of the plan, `rows`, and counts them by bucket.
+void read_tile(const LookupPlan& plan, const std::uint64_t* rows, std::int32_t all_buckets,
+               std::int64_t tile) {
+  const auto buckets = static_cast<std::uint32_t>(all_buckets);
+  std::uint32_t* counts = buckets > 1 ? plan.counts.data() + tile * plan.counts_stride : nullptr;
+  for (std::int64_t j = plan.tile_begin(tile), end = plan.tile_begin(tile + 1); j < end; ++j) {
+    if (plan.row.wide) {
+      if (counts != nullptr) ++counts[bucket_of(rows[j], buckets)];
+    } else {
+      const auto row = static_cast<std::uint32_t>(rows[j]);
+      plan.row.as<std::uint32_t>()[j] = row;
+      if (counts != nullptr) ++counts[bucket_of(row, buckets)];
+    }
+  }
+}
+
 }  // namespace
 
 std::vector<const float*> take_gradients(const Lookup& lookup, const Nested<Gradient>& gradients,
@@ -91,8 +131,8 @@ TableRun& RowUpdates::add(std::string_view name, const RowBlock& rows,
   table.wide = needs_wide_numbers(rows.rows);
   table.step_by(kNone, level_);
   for (const EntrySource& source : sources) {
-    Reading& reading =
-        readings_.emplace_back(Reading{plan_of(*source.entries, table.wide), source.entries->row});
+    Reading& reading = readings_.emplace_back(Reading{
+        step_.tables.size() - 1, plan_of(*source.entries, table.wide), source.entries->row});
     table.features.push_back(
         {.plan = &reading.plan, .replica = source.replica, .gradient = source.gradient});
   }
@@ -100,67 +140,24 @@ TableRun& RowUpdates::add(std::string_view name, const RowBlock& rows,
 }
 
 void RowUpdates::prepare() {
-  choose_buckets();
-  start_readings();
+  choose_all_buckets(step_.tables, workers_.count(), level_);
+  tiles_.clear();
   std::int64_t entries = 0;
-  for (const Reading& reading : readings_) entries += reading.plan.row.size;
+  for (Reading& reading : readings_) {
+    make_room(reading.plan, step_.tables[reading.table], step_.memory);
+    entries += reading.plan.row.size;
+    for (std::int64_t tile = 0; tile < reading.plan.tiles(); ++tile)
+      tiles_.push_back({&reading, tile});
+  }
   workers_.run(std::ssize(tiles_), entries * 4, [&](const WorkItem& work) {
-    read_tile(*tiles_[work.index].reading, tiles_[work.index].tile);
+    const auto& [reading, tile] = tiles_[work.index];
+    read_tile(reading->plan, reading->row, step_.tables[reading->table].buckets, tile);
   });
   plan_updates(step_);
   select_zeros(step_, workers_);
   point_at_gradients(step_);
   scatters_.run(step_, workers_, level_);
   backward_.prepare(step_, workers_);
-}
-
-void RowUpdates::choose_buckets() {
-  std::vector<ExpectedUpdate> expected;
-  for (const TableRun& table : step_.tables) {
-    ExpectedUpdate update = expected_update(table);
-    update.entries = table.entries();
-    update.one_source = table.features.size() == 1;
-    for (const FeatureRun& feature : table.features)
-      update.outputs = std::max(update.outputs, feature.plan->outputs);
-    expected.push_back(update);
-  }
-  std::vector<UpdateCut> cuts;
-  embertable::choose_buckets(expected, workers_.count(), 0, level_, cuts);
-  for (std::size_t t = 0; t < cuts.size(); ++t) step_.tables[t].buckets = cuts[t].buckets;
-}
-
-/// Makes room for narrow row numbers and counts, and lists the tiles to read.
-void RowUpdates::start_readings() {
-  tiles_.clear();
-  auto reading = readings_.begin();
-  for (const TableRun& table : step_.tables) {
-    for (std::size_t f = 0; f < table.features.size(); ++f, ++reading) {
-      LookupPlan& plan = reading->plan;
-      reading->buckets = table.buckets;
-      if (!table.wide) plan.row.data = step_.memory.take<std::uint32_t>(plan.row.size).data();
-      if (table.buckets > 1) {
-        plan.counts_stride = counts_stride_of(table.buckets);
-        plan.counts = step_.memory.take_zeros<std::uint32_t>(plan.tiles() * plan.counts_stride);
-      }
-      for (std::int64_t tile = 0; tile < plan.tiles(); ++tile) tiles_.push_back({&*reading, tile});
-    }
-  }
-}
-
-/// Narrows the row numbers of a tile and counts them by bucket.
-void RowUpdates::read_tile(Reading& reading, std::int64_t tile) {
-  const LookupPlan& plan = reading.plan;
-  const auto buckets = static_cast<std::uint32_t>(reading.buckets);
-  std::uint32_t* counts = buckets > 1 ? plan.counts.data() + tile * plan.counts_stride : nullptr;
-  for (std::int64_t j = plan.tile_begin(tile), end = plan.tile_begin(tile + 1); j < end; ++j) {
-    if (plan.row.wide) {
-      if (counts != nullptr) ++counts[bucket_of(reading.row[j], buckets)];
-    } else {
-      const auto row = static_cast<std::uint32_t>(reading.row[j]);
-      plan.row.as<std::uint32_t>()[j] = row;
-      if (counts != nullptr) ++counts[bucket_of(row, buckets)];
-    }
-  }
 }
 
 }  // namespace embertable::serving

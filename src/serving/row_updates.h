@@ -74,20 +74,14 @@ class RowUpdates {
  private:
   /// The entries of one source, and the plan that is made from them.
   struct Reading {
+    std::size_t table = 0;  ///< index into the step's tables
     LookupPlan plan;
-    /// [plan.row.size], to be narrowed unless the plan is wide.
-    const std::uint64_t* row = nullptr;
-    std::int32_t buckets = 1;
+    const std::uint64_t* row = nullptr;  ///< [plan.row.size], narrowed unless the plan is wide
   };
   struct Tile {
-    Reading* reading = nullptr;
+    const Reading* reading = nullptr;
     std::int64_t tile = 0;
   };
-
-  void choose_buckets();
-  void start_readings();
-  static void read_tile(Reading& reading, std::int64_t tile);
-
   const SimdLevel level_;
   Workers workers_;
   HostStep step_;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/did_you_mean.h"
+#include "base/enumerators.h"
 #include "base/random.h"
 #include "checkpoint/id_maps.h"
 #include "checkpoint/matching.h"
@@ -30,6 +31,12 @@ SavedTable saved_form(const ListedTable& table) {
   return saved;
 }
 
+ServingOptions checked(ServingOptions options) {
+  check_enumerator(options.tables, OpenTables::kLoad, "serving options: tables");
+  check_enumerator(options.checks, Checks::kNone, "serving options: checks");
+  return options;
+}
+
 /// Makes memory for the rows of a table.
 Shard shard_of(std::int64_t rows, std::int32_t dim, RowType type) {
   return {Placement(rows, 1, Sharding::kDiv), 0, dim, {}, {.type = type}};
@@ -41,7 +48,7 @@ Served::Served(checkpoint::FileSystem& files, Nested<FeatureConfig> features, Ta
                ServingOptions options)
     : files_(files),
       features_(std::move(features)),
-      options_(std::move(options)),
+      options_(checked(std::move(options))),
       list_(std::move(list)),
       executor_(
           engine::mark_workers(options_.executor ? options_.executor : make_inline_executor())),

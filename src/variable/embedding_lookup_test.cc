@@ -355,12 +355,12 @@ TEST(EmbeddingLookup, RefusesIdsAndWeightsThatDoNotFit) {
   EXPECT_EQ(refusal<ValueError>([&] {
               embedding_lookup_sparse(tens(), ids, SparseWeights{std::span(weights).first(1)});
             }),
-            "lookup: there must be as many weights as ids, 2, got 1");
+            "lookup: weights must be as many as the ids, 2, got 1");
   const auto data = [&](const FeatureIds& given) {
     return refusal<DataError>([&] { embedding_lookup_sparse(tens(), given); });
   };
   EXPECT_EQ(data(Sparse{{0, 2}, {0}, {1, 2}}),
-            "lookup: index must be 0 <= index < 2 on axis 1, got 2 at position 0");
+            "lookup, position 0: indices must lie within dense_shape (1, 2), got 2 on axis 1");
   EXPECT_THAT(refusal<ValueError>([&] {
                 safe_embedding_lookup_sparse(
                     tens(), Sparse{{}, {}, {std::int64_t{1} << 62, std::int64_t{1} << 62, 2}});
@@ -371,12 +371,14 @@ TEST(EmbeddingLookup, RefusesIdsAndWeightsThatDoNotFit) {
               safe_embedding_lookup_sparse(
                   tens(), Sparse{{kLarge - 1, kLarge - 1, 0, 2}, {0}, {kLarge, kLarge, 0, 3}});
             }),
-            "lookup: index must be 0 <= index < 0 on axis 2, got 0 at position 0");
+            "lookup, position 0: indices must lie within dense_shape (1099511627776, "
+            "1099511627776, 0, 3), got 0 on axis 2");
   EXPECT_EQ(data(RaggedIds{Int64s{0, 2, 1, 3}, three}),
-            "lookup: row_splits must not fall, got 1 after 2 at position 2");
-  EXPECT_EQ(data(RaggedIds{Int64s{1, 3}, three}), "lookup: row_splits must begin with 0, got 1");
+            "lookup, sample 1, position 2: row_splits must not fall, got 1 after 2");
+  EXPECT_EQ(data(RaggedIds{Int64s{1, 3}, three}),
+            "lookup, position 0: row_splits must start at 0, got 1");
   EXPECT_EQ(data(RaggedIds{Int64s{0, 2}, three}),
-            "lookup: row_splits must end with the number of ids, 3, got 2");
+            "lookup, position 1: row_splits must end at the number of ids, 3, got 2");
 }
 
 TEST(EmbeddingLookup, SumsRaggedIdsAndThoseInAnyOrder) {

@@ -3,6 +3,9 @@
 #include <string>
 
 #include "embertable/errors.h"
+#include "input/batch_rules.h"
+#include "input/detected_shape.h"
+#include "input/sparse_order.h"
 
 namespace embertable::sharded {
 namespace {
@@ -10,9 +13,8 @@ namespace {
 /// Limit of the outputs: more would not fit into memory, and fewer cannot overflow.
 constexpr std::int64_t kMostOutputs = std::int64_t{1} << 40;
 
-[[noreturn]] void refuse(const std::string& what, std::int64_t sample, std::int64_t position) {
-  throw DataError("lookup: " + what, {.sample = sample, .position = position});
-}
+/// Returns the place of an error, without sample and position.
+input::DataPlace in_lookup() { return input::DataPlace::of_call("lookup"); }
 
 void check_weights(const FeatureIds& ids, const FeatureWeights& weights, std::int64_t entries) {
   if (std::holds_alternative<DenseIds>(ids))
@@ -24,9 +26,7 @@ void check_weights(const FeatureIds& ids, const FeatureWeights& weights, std::in
       sparse != std::holds_alternative<SparseWeights>(weights))
     throw TypeError(std::string("lookup: weights must be of the kind of the ids, ") +
                     (sparse ? "sparse" : "ragged"));
-  if (values->size() != entries)
-    throw ValueError("lookup: there must be as many weights as ids, " + std::to_string(entries) +
-                     ", got " + std::to_string(values->size()));
+  input::require_weights(entries, values->size(), in_lookup());
 }
 
 /// True if a weight is above 0. NaN is not.
@@ -42,14 +42,9 @@ bool counts(const EntryRules& rules, std::int64_t id, const FloatSpan* weights, 
 /// Returns the axes of sparse ids that stay.
 Shape outputs_of(const SparseIds& ids, bool keep_axes) {
   const Shape& shape = ids.dense_shape;
-  if (!shape.fully_defined() || shape.rank() < 2)
-    throw ValueError("lookup: the dense_shape of sparse ids must be known and of rank >= 2, got " +
-                     shape.to_string());
-  if (ids.indices.size() != ids.values.size() * shape.rank())
-    throw ValueError("lookup: " + std::to_string(ids.values.size()) + " sparse ids of shape " +
-                     shape.to_string() + " need " +
-                     std::to_string(ids.values.size() * shape.rank()) + " indices, got " +
-                     std::to_string(ids.indices.size()));
+  if (const std::string rule = input::broken_rank_rule(ids); !rule.empty())
+    throw ValueError("lookup: " + rule);
+  input::require_indices(ids, in_lookup());
   const Shape outputs = keep_axes ? shape.without_last() : Shape({shape[0]});
   if (outputs.num_elements() < kMostOutputs) return outputs;
   throw ValueError("lookup: sparse ids must have fewer than 2^40 rows, got shape " +
@@ -62,11 +57,11 @@ std::int64_t row_of(const SparseIds& ids, const Shape& outputs, std::int64_t i) 
   std::uint64_t row = 0;  // wraps around before an axis of 0, which has no index, is refused
   for (int axis = 0; axis < rank; ++axis) {
     const std::int64_t index = ids.indices[i * rank + axis];
-    if (index < 0 || index >= ids.dense_shape[axis])
-      refuse("index must be 0 <= index < " + std::to_string(ids.dense_shape[axis]) + " on axis " +
-                 std::to_string(axis) + ", got " + std::to_string(index) + " at position " +
-                 std::to_string(i),
-             -1, i);
+    if (index < 0 || index >= ids.dense_shape[axis]) {
+      input::DataPlace place = in_lookup();
+      place.position = i;
+      input::refuse_data(place, input::broken_index_rule({ids.indices, ids.dense_shape}, i));
+    }
     if (axis < outputs.rank()) row = row * outputs[axis] + index;
   }
   return static_cast<std::int64_t>(row);
@@ -79,32 +74,21 @@ std::vector<std::int64_t> rows_of(const SparseIds& ids, const Shape& outputs) {
 }
 
 Shape outputs_of(const RaggedIds& ids) {
-  if (ids.row_splits.size() < 1)
-    throw ValueError("lookup: row_splits of ragged ids must have one number at least, got none");
+  input::require_ends(ids.row_splits, ids.values.size(), in_lookup());
   return {ids.row_splits.size() - 1};
 }
 
 std::vector<std::int64_t> rows_of(const RaggedIds& ids) {
-  const std::int64_t last = ids.row_splits.size() - 1;
-  const std::int64_t entries = ids.values.size();
-  if (ids.row_splits[0] != 0)
-    refuse("row_splits must begin with 0, got " + std::to_string(ids.row_splits[0]), 0, 0);
-  if (ids.row_splits[last] != entries)
-    refuse("row_splits must end with the number of ids, " + std::to_string(entries) + ", got " +
-               std::to_string(ids.row_splits[last]),
-           last, last);
+  const IntegerSpan& splits = ids.row_splits;
+  for (std::int64_t split = 1; split < splits.size(); ++split)
+    if (splits[split] < splits[split - 1]) input::refuse_fall(splits, split, 0, in_lookup());
   std::vector<std::int64_t> rows;
-  std::int64_t begin = 0;
-  for (std::int64_t row = 0; row < last; ++row) {
-    const std::int64_t end = ids.row_splits[row + 1];
-    if (end < begin || end > entries)
-      refuse("row_splits must not fall, got " + std::to_string(end) + " after " +
-                 std::to_string(begin) + " at position " + std::to_string(row + 1),
-             row, row + 1);
+  for (std::int64_t row = 0; row + 1 < splits.size(); ++row) {
+    const std::int64_t end = splits[row + 1];
+    if (end < std::ssize(rows) || end > ids.values.size()) break;
     rows.resize(end, row);
-    begin = end;
   }
-  if (begin != entries) refuse("row_splits must not change during the call", last, last);
+  if (std::ssize(rows) != ids.values.size()) input::refuse_changing_splits(in_lookup());
   return rows;
 }
 

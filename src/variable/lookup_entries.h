@@ -26,8 +26,8 @@ struct EntryRules {
   std::optional<std::int64_t> default_id = {};  ///< the only entry of outputs without others
 };
 
-/// Throws TypeError for dense ids and weights of another kind; ValueError for another number of
-/// weights; DataError naming sample and position for what does not fit the ids' shape.
+/// Throws TypeError for dense ids and weights of another kind; ValueError for a shape that sparse
+/// ids cannot have; DataError naming sample and position for what breaks a rule of a batch.
 LookupEntries entries_of(const FeatureIds& ids, const FeatureWeights& weights,
                          const EntryRules& rules);
 

@@ -60,6 +60,10 @@ bool SavedTensor::find_tensor(const checkpoint::Reader& reader, const std::strin
     if (record.kind != checkpoint::FileKind::kTensors) continue;
     for (const checkpoint::StoredTensor& tensor : record.tensors) {
       if (tensor.name != name) continue;
+      if (std::ssize(tensor.shape) > Shape::kMaxRank)
+        throw ValueError(reader.directory().string() + ": variable '" + name + "' has " +
+                         std::to_string(tensor.shape.size()) + " axes, at most " +
+                         std::to_string(Shape::kMaxRank) + " can be restored");
       stored_dtype_ = tensor.dtype;
       shape_ = Shape(std::span<const std::int64_t>(tensor.shape));
       offset_ = tensor.offset;

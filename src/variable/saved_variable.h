@@ -20,7 +20,8 @@ std::optional<DType> dtype_of_stored(std::string_view name) noexcept;
 /// or rows or a slot of a table. The reader must outlive it. For one thread.
 class SavedTensor {
  public:
-  /// Throws KeyError naming directory and variable, IoError, DataLoss.
+  /// Throws KeyError, and ValueError for more axes than a Shape has, naming directory and variable;
+  /// IoError, DataLoss.
   SavedTensor(const checkpoint::Reader& reader, const std::string& name);
 
   const std::string& stored_dtype() const noexcept { return stored_dtype_; }

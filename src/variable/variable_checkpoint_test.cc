@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "checkpoint/writer.h"
 #include "embertable/embedding.h"
 #include "embertable/errors.h"
 #include "testing/executor.h"
@@ -59,6 +60,21 @@ TEST(ShardedCases, Case74_FourComponentsToOneVariableAndBack) {
   restore_variables(directory.path(), {{"x", four}});
   EXPECT_EQ(floats_of(four.variables()[3].value()), (Floats{20}));
   EXPECT_EQ(floats_of(four.value()), (Floats{5, 10, 15, 20}));
+}
+
+TEST(VariableCheckpoint, ASavedTensorOfNineAxesIsRefusedByDirectoryAndName) {
+  const TemporaryDirectory directory;
+  const checkpoint::OpenRun run(checkpoint::local_files(), directory.path());
+  checkpoint::Writer writer(run, {.library = kVersion});
+  writer.add_state({}, {}, {{"deep", {"U8", std::vector<std::int64_t>(9, 1), [](const auto& write) {
+                                        write(checkpoint::bytes_of("x"));
+                                      }}}});
+  const std::string step = writer.commit().string();
+  Variable plain(Tensor(DType::kBool, {1}));
+  EXPECT_EQ(refusal<ValueError>([&] {
+              restore_variables(directory.path(), {{"deep", plain}});
+            }),
+            step + ": variable 'deep' has 9 axes, at most 8 can be restored");
 }
 
 TEST(ShardedCases, Case75_FourComponentsToTwo) {

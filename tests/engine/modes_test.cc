@@ -104,6 +104,17 @@ TEST(EngineCases, Case087_EachReplicaRunsTheStepOnItsOwnThread) {
   EXPECT_EQ(engine.digest(), whole.digest());
 }
 
+TEST(StepDescriptor, RefusesEmptyFunctionsBeforeItRecords) {
+  StepDescriptor step;
+  EXPECT_EQ(refusal<ValueError>([&] { step.enqueue({}, "s"); }),
+            "enqueue: batches must be a function, got none");
+  EXPECT_EQ(refusal<ValueError>([&] { step.dequeue({}, "s"); }),
+            "dequeue: receive must be a function, got none");
+  EXPECT_EQ(refusal<ValueError>([&] { step.apply_gradients({}, "s"); }),
+            "apply_gradients: gradients must be a function, got none");
+  EXPECT_NO_THROW(step.check());
+}
+
 /// What a step of such calls is refused_mode with: e(nqueue), d(equeue) or a(pply) and a tag's
 /// letter.
 std::string refused_mode(const std::string& recorded) {

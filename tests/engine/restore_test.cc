@@ -9,6 +9,7 @@
 #include "checkpoint/use_opened.h"
 #include "embertable/serving.h"
 #include "testing/engine/saved_tables.h"
+#include "testing/open_files_limit.h"
 
 namespace embertable {
 namespace {
@@ -37,6 +38,23 @@ Embedding built(const Nested<FeatureConfig>& of, const Optimizer& optimizer = ad
   Embedding engine = engine_with(accelerator(), of, optimizer);
   engine.build(2);
   return engine;
+}
+
+TEST(Restore, ShardsMayBeMoreThanFilesThatAProcessOpens) {
+  const TemporaryDirectory directory;
+  const Nested<FeatureConfig> of(feature(table("wide", 300, 2)));
+  Embedding saved = engine_with(accelerator(150, 150), of, adagrad());
+  saved.build(2);
+  saved.save(directory.path());
+  const OpenFilesLimit limit(64);
+  Embedding engine = built(of);
+  engine.restore(directory.path());
+  EXPECT_EQ(engine.digest(), saved.digest());
+  EXPECT_EQ(digest_checkpoint(directory.path()), saved.digest());
+  Embedding plain = engine_with({}, of, adagrad());
+  plain.restore(directory.path());
+  const ServingEmbedding serving = ServingEmbedding::open(directory.path());
+  EXPECT_EQ(serving.tables()[0].vocabulary_size, 300);
 }
 
 TEST(Restore, TablesThatDoNotFitAreRefusedTogether) {

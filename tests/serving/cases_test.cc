@@ -290,7 +290,31 @@ TEST(ServingLookup, RefusesATableOfAnotherSize) {
                                        {{config[0].table, TableView{rows.data(), 15, 2, 2}}},
                                        config);
             }),
-            "table 'user': must have 16 rows of 2 floats, got 15 of 2, 2 apart");
+            "table 'user': must have 16 rows of 2 elements, got 15 of 2, 2 apart");
+}
+
+TEST(ServingLookup, RefusesAViewWithoutMemoryOrWithMemoryOfTwoTypes) {
+  const auto config = one_feature(Combiner::kSum);
+  std::vector<float> rows(32);
+  std::vector<std::uint16_t> halves(32);
+  const Ids ids = {1};
+  const Batch batch = batch_of(DenseIds{ids, {}});
+  const auto refused = [&](float* data, std::uint16_t* bfloat16) {
+    const std::map<TablePtr, TableView> tables = {
+        {config[0].table, TableView{data, 16, 2, 2, bfloat16}}};
+    const std::string text =
+        refusal<ValueError>([&] { serving_embedding_lookup(batch, tables, config); });
+    EXPECT_EQ(refusal<ValueError>([&] {
+                serving_embedding_gradients(batch, Nested<Gradient>(Gradient()), tables, config);
+              }),
+              text);
+    return text;
+  };
+  EXPECT_EQ(refused(nullptr, nullptr), "table 'user': must have data or bfloat16, got neither");
+  EXPECT_EQ(refused(rows.data(), halves.data()),
+            "table 'user': must have data or bfloat16, got both");
+  EXPECT_EQ(refused(rows.data(), nullptr), "");
+  EXPECT_EQ(refused(nullptr, halves.data()), "");
 }
 
 TEST(ServingLookup, OutputsThatLiveKeepTheirValues) {
@@ -384,14 +408,10 @@ TEST(ServingLookup, FlushToZeroOfTheCallersThreadDoesNotShow) {
   const Rows rows({{0, 1}});
   ServingEmbedding serving(config);
   serving.build();
-#if defined(__x86_64__)
   const unsigned int found = __builtin_ia32_stmxcsr();
   __builtin_ia32_ldmxcsr(found | 0x8040);
-#endif
   const Floats got = values_of(serving(batch_of(rows.sparse())));
-#if defined(__x86_64__)
   __builtin_ia32_ldmxcsr(found);
-#endif
   EXPECT_EQ(got, Floats(2, 2 * tiny));
 }
 

@@ -22,6 +22,8 @@ class EMBERTABLE_API StepDescriptor {
   using Receiver = std::function<void(Activations)>;
   using GradientTrees = std::function<std::span<const Nested<Gradient>>()>;
 
+  // The first three throw ValueError for an empty function.
+
   /// Records an enqueue. `batches` is called in each run and returns one batch for all replicas or
   /// one for each. With a tag, `training` is ignored: the batch is one of training if gradients are
   /// recorded under the tag.

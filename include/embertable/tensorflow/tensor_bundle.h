@@ -226,7 +226,8 @@ class EMBERTABLE_API TensorBundleWriter {
   /// row of one element); it is called in order.
   using Fill = std::function<void(std::int64_t first, std::span<std::byte> out)>;
 
-  /// Adds a tensor or a slice that need not be in memory as a whole.
+  /// Adds a tensor or a slice that need not be in memory as a whole. Also throws ValueError for an
+  /// empty function.
   void add_slice(const std::string& key, BundleDType dtype, const SliceSpec& spec,
                  const Fill& fill);
 

@@ -107,7 +107,7 @@ EMBERTABLE_API std::string to_text(const OptimizationParameters& message);
 EMBERTABLE_API std::string to_text(const StateVariableSpecification& message);
 
 /// Passes each line of the text form to `log`, without its end, so that a log that cuts long
-/// records loses nothing.
+/// records loses nothing. Throws ValueError for an empty function.
 EMBERTABLE_API void log_lines(const TPUEmbeddingConfiguration& message,
                               const std::function<void(std::string_view)>& log);
 

@@ -4,6 +4,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/enumerators.h"
 #include "checkpoint/manifest.h"
 #include "embertable/errors.h"
 #include "engine/schedule/reentrancy_guard.h"
@@ -21,6 +22,10 @@ EmbeddingOptions checked(EmbeddingOptions options) {
                      std::to_string(kMaxQueueCapacity) + ", got " +
                      std::to_string(options.queue_capacity));
   }
+  check_enumerator(options.out_of_range, OutOfRange::kDrop, "embedding options: out_of_range");
+  check_enumerator(options.gradient_policy, GradientPolicy::kError,
+                   "embedding options: gradient_policy");
+  check_enumerator(options.revision, ApiRevision::kBatchSize, "embedding options: revision");
   return options;
 }
 

@@ -2,12 +2,12 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/resource.h>
 
 #include "embertable/tensorflow/tensor_bundle.h"
 #include "tensorflow/bundle/bundle_messages.h"
 #include "testing/bundles.h"
 #include "testing/each_operation.h"
+#include "testing/open_files_limit.h"
 #include "testing/temporary_directory.h"
 
 namespace embertable::formats {
@@ -289,22 +289,6 @@ TEST(BundleMerge, PartsAreNumberedBelowTheirNumber) {
   EXPECT_EQ(refusal<ValueError>([] { part_prefix("c", 0, 0); }),
             "part_prefix: part must be 0 <= part < 0, the number of parts, got 0");
 }
-
-/// A process may not open more files than this while it lives.
-class OpenFilesLimit {
- public:
-  explicit OpenFilesLimit(rlim_t files) {
-    getrlimit(RLIMIT_NOFILE, &before_);
-    const rlimit low{files, before_.rlim_max};
-    setrlimit(RLIMIT_NOFILE, &low);
-  }
-  ~OpenFilesLimit() { setrlimit(RLIMIT_NOFILE, &before_); }
-  OpenFilesLimit(const OpenFilesLimit&) = delete;
-  OpenFilesLimit& operator=(const OpenFilesLimit&) = delete;
-
- private:
-  rlimit before_{};
-};
 
 TEST(BundleMerge, PartsMayBeMoreThanFilesThatAProcessOpens) {
   constexpr std::int32_t kParts = 150;

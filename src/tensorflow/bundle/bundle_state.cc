@@ -1,5 +1,11 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <charconv>
+#include <optional>
+#include <string>
+#include <string_view>
+
 #include "checkpoint/file.h"
 #include "checkpoint/new_file.h"
 #include "embertable/errors.h"
@@ -31,25 +37,39 @@ std::string text_format_of(std::string_view text) {
   return escaped + "\"";
 }
 
-/// Returns the text with which `rest` begins, up to its quotation mark; empty if there is none.
+/// Takes at most `most` digits from the front of `rest`. Empty if there is none.
+std::optional<char> take_byte(std::string_view& rest, int base, std::size_t most) {
+  unsigned byte = 0;
+  const char* const end = rest.data() + std::min(most, rest.size());
+  const char* const last = std::from_chars(rest.data(), end, byte, base).ptr;
+  if (last == rest.data()) return std::nullopt;
+  rest.remove_prefix(static_cast<std::size_t>(last - rest.data()));
+  return static_cast<char>(byte);
+}
+
+/// Takes the byte that an escape stands for, whose backslash has been taken. Empty for one that no
+/// text format has. Source: protobuf, io/tokenizer.cc, ParseStringAppend; the escapes of C.
+std::optional<char> take_escape(std::string_view& rest) {
+  if (const std::optional<char> byte = take_byte(rest, 8, 3)) return byte;
+  constexpr std::string_view kNames = "abfnrtv\\'\"?", kBytes = "\a\b\f\n\r\t\v\\'\"?";
+  if (rest.empty()) return std::nullopt;
+  const char name = rest.front();
+  rest.remove_prefix(1);
+  if (name == 'x' || name == 'X') return take_byte(rest, 16, 2);
+  const std::size_t at = kNames.find(name);
+  return at == std::string_view::npos ? std::nullopt : std::optional(kBytes[at]);
+}
+
+/// Returns the text with which `rest` begins, up to its quotation mark; empty if it is none.
 std::optional<std::string> unquoted(std::string_view rest) {
   std::string text;
-  for (std::size_t i = 0; i < rest.size(); ++i) {
-    if (rest[i] == '"') return text;
-    if (rest[i] != '\\' || i + 1 == rest.size()) {
-      text += rest[i];
-      continue;
-    }
-    const auto digit = [&](std::size_t at) {
-      return at < rest.size() && rest[at] >= '0' && rest[at] <= '7' ? rest[at] - '0' : -1;
-    };
-    if (digit(i + 1) < 0) {
-      text += rest[++i];
-      continue;
-    }
-    int byte = 0;
-    for (int k = 0; k < 3 && digit(i + 1) >= 0; ++k) byte = byte * 8 + digit(++i);
-    text += static_cast<char>(byte);
+  while (!rest.empty()) {
+    const char c = rest.front();
+    rest.remove_prefix(1);
+    if (c == '"') return text;
+    const std::optional<char> byte = c == '\\' ? take_escape(rest) : c;
+    if (!byte) return std::nullopt;
+    text += *byte;
   }
   return std::nullopt;
 }

@@ -25,6 +25,18 @@ TEST(BundleCases, TheStateFileNamesTheLatest) {
   write_bundle_state(directory.path(), "a \"b\"-1");
   EXPECT_EQ(latest_bundle(directory.path()), directory.path() / "a \"b\"-1");
   EXPECT_EQ(checkpoint::local_files().list(directory.path()).size(), 3u);
+  const auto latest = [&](const std::string& escaped) {
+    std::ofstream(directory.path() / "checkpoint")
+        << "model_checkpoint_path: \"" << escaped << "\"\n";
+    return latest_bundle(directory.path()).value_or("").filename().string();
+  };
+  // The escapes of C, which protobuf writes and reads; \\303\\244 are the bytes of one letter.
+  const std::string name = "t\tn\nr\rq\"s'b\\a\aB\bf\fv\v?\303\244";
+  TensorBundleWriter(directory.path() / name).finish();
+  EXPECT_EQ(latest(R"(t\tn\nr\rq\"s\'b\\a\aB\bf\fv\v\?\303\244)"), name);
+  EXPECT_EQ(latest(R"(t\11n\012r\x0dq\"s'b\\a\7B\bf\XCv\v?\xc3\xA4)"), name);
+  for (const char* broken : {R"(\z)", R"(\x)", R"(\)"})
+    EXPECT_THROW(latest(broken), DataLoss) << broken;
 }
 
 TEST(BundleState, AFolderInItsPlaceIsRefusedAndStays) {

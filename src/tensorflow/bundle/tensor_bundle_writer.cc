@@ -68,8 +68,6 @@ struct TensorBundleWriter::State {
   void check(const std::string& key, BundleDType dtype) const;
   void check_new(const std::string& key) const;
   BundleEntry begin(BundleDType dtype, std::span<const std::int64_t> shape);
-  void write_all(const std::string& key, BundleEntry entry, std::span<const std::byte> bytes,
-                 std::uint32_t sum);
   bool check_slice(const std::string& key, BundleDType dtype, const SliceSpec& spec, Box& box);
   void add_slice_entry(const std::string& key, const SliceSpec& spec, Box box, BundleEntry part);
   void copy_all(BundleEntry& entry, std::span<const std::byte> bytes);
@@ -113,14 +111,6 @@ BundleEntry TensorBundleWriter::State::begin(BundleDType dtype,
           .size = 0,
           .masked_sum = 0,
           .slices = {}};
-}
-
-void TensorBundleWriter::State::write_all(const std::string& key, BundleEntry entry,
-                                          std::span<const std::byte> bytes, std::uint32_t sum) {
-  data->write(bytes);
-  entry.size = std::ssize(bytes);
-  entry.masked_sum = masked_crc32c(sum);
-  entries.emplace(key, std::move(entry));
 }
 
 /// Writes memory that others may change meanwhile: each byte is read once, and what is summed is
@@ -250,7 +240,10 @@ void TensorBundleWriter::add_strings(const std::string& key, std::span<const std
     BundleEntry entry = state_->begin(BundleDType::kString, shape);
     std::uint32_t sum = 0;
     const std::string bytes = string_bytes(strings, sum);
-    state_->write_all(key, std::move(entry), checkpoint::bytes_of(bytes), sum);
+    state_->data->write(checkpoint::bytes_of(bytes));
+    entry.size = std::ssize(bytes);
+    entry.masked_sum = masked_crc32c(sum);
+    state_->entries.emplace(key, std::move(entry));
   });
 }
 
@@ -272,6 +265,7 @@ void TensorBundleWriter::add_slice(const std::string& key, BundleDType dtype, co
 
 void TensorBundleWriter::add_slice(const std::string& key, BundleDType dtype, const SliceSpec& spec,
                                    const Fill& fill) {
+  if (!fill) throw ValueError(fmt::format("tensor '{}': fill must be a function, got none", key));
   Box box;
   const bool whole = state_->check_slice(key, dtype, spec, box);
   state_->guard([&] {

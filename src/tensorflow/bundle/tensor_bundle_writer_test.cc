@@ -226,6 +226,12 @@ TEST(BundleCases, AnAbandonedWriterLeavesNothing) {
   }
   EXPECT_EQ(files.contents().size(), 0u);
   TensorBundleWriter writer(files, "/b");
+  EXPECT_EQ(
+      refusal<ValueError>([&] {
+        writer.add_slice("t", BundleDType::kFloat32, {{2}, {{0, 2}}}, TensorBundleWriter::Fill());
+      }),
+      "tensor 't': fill must be a function, got none");
+  EXPECT_EQ(files.contents().size(), 1u);
   EXPECT_THROW(
       writer.add_slice("t", BundleDType::kFloat32, {{2}, {{0, 2}}},
                        [](std::int64_t, std::span<std::byte>) { throw KeyError("no row"); }),

@@ -15,9 +15,16 @@ const T& only(std::span<const T> given, const char* call, const char* what) {
                    std::to_string(given.size()));
 }
 
+template <class Function>
+void require_function(const Function& function, const char* call, const char* what) {
+  if (!function)
+    throw ValueError(std::string(call) + ": " + what + " must be a function, got none");
+}
+
 }  // namespace
 
 void StepDescriptor::enqueue(Batches batches, std::string tag, bool training) {
+  require_function(batches, "enqueue", "batches");
   calls_.push_back({.kind = Kind::kEnqueue,
                     .tag = std::move(tag),
                     .training = training,
@@ -25,10 +32,12 @@ void StepDescriptor::enqueue(Batches batches, std::string tag, bool training) {
 }
 
 void StepDescriptor::dequeue(Receiver receive, std::string tag) {
+  require_function(receive, "dequeue", "receive");
   calls_.push_back({.kind = Kind::kDequeue, .tag = std::move(tag), .receive = std::move(receive)});
 }
 
 void StepDescriptor::apply_gradients(GradientTrees gradients, std::string tag) {
+  require_function(gradients, "apply_gradients", "gradients");
   calls_.push_back(
       {.kind = Kind::kApplyGradients, .tag = std::move(tag), .gradients = std::move(gradients)});
 }

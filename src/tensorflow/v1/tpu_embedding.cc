@@ -4,6 +4,7 @@
 #include <numeric>
 #include <utility>
 
+#include "base/enumerators.h"
 #include "embertable/errors.h"
 #include "embertable/tensorflow/tpu_embedding_configuration.h"
 #include "embertable/tensorflow/v1.h"
@@ -142,6 +143,7 @@ class TPUEmbedding::State {
   }
 
   bool is_training(Mode mode_override) const {
+    check_enumerator(mode_override, Mode::kTraining, "enqueue: mode_override");
     const Mode mode = mode_override == Mode::kUnspecified ? configuration.mode : mode_override;
     if (mode == Mode::kTraining && configuration.mode != Mode::kTraining)
       throw StateError("enqueue: a training batch needs mode training, this engine's is inference");

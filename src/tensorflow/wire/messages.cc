@@ -43,6 +43,7 @@ std::string to_text(const SparseCoreTableLayouts& m) { return print(m); }
 
 void log_lines(const TPUEmbeddingConfiguration& message,
                const std::function<void(std::string_view)>& log) {
+  if (!log) throw ValueError("log_lines: log must be a function, got none");
   const std::string text = to_text(message);
   std::string_view left = text;
   while (!left.empty()) {

@@ -224,6 +224,8 @@ TEST(ConfigCases, Case67_EveryLineOfALargeConfigurationIsLogged) {
   log_lines(large, [&](std::string_view line) { lines.emplace_back(line); });
   EXPECT_EQ(lines.size(), 1500u);
   EXPECT_EQ(lines[1498], "  name: \"table_499\"");
+  EXPECT_EQ(refusal<ValueError>([&] { log_lines(large, {}); }),
+            "log_lines: log must be a function, got none");
 }
 
 }  // namespace

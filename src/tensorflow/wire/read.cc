@@ -9,6 +9,7 @@
 #include <variant>
 #include <vector>
 
+#include "base/bytes.h"
 #include "embertable/errors.h"
 #include "tensorflow/wire/cursor.h"
 
@@ -144,32 +145,7 @@ void read_fields(Input& input, std::string_view bytes, Message& message) {
   }
 }
 
-/// Returns the length of the character at the front, or 0 if it is not well formed.
-std::size_t character(std::string_view text) noexcept {
-  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned char first = byte(0);
-  if (first < 0x80) return 1;
-  const std::size_t length = first < 0xc2 ? 0 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
-  if (length == 0 || first > 0xf4 || text.size() < length) return 0;
-  for (std::size_t i = 1; i < length; ++i) {
-    if ((byte(i) & 0xc0) != 0x80) return 0;
-  }
-  const bool overlong = (first == 0xe0 && byte(1) < 0xa0) || (first == 0xf0 && byte(1) < 0x90);
-  const bool surrogate = first == 0xed && byte(1) > 0x9f;
-  const bool beyond = first == 0xf4 && byte(1) > 0x8f;
-  return overlong || surrogate || beyond ? 0 : length;
-}
-
 }  // namespace
-
-bool is_utf8(std::string_view text) noexcept {
-  while (!text.empty()) {
-    const std::size_t length = character(text);
-    if (length == 0) return false;
-    text.remove_prefix(length);
-  }
-  return true;
-}
 
 template <class Message>
 Message read(std::string_view bytes, std::string_view name) {

@@ -5,6 +5,7 @@
 #include <bit>
 #include <protozero/pbf_writer.hpp>
 
+#include "base/bytes.h"
 #include "embertable/errors.h"
 #include "tensorflow/wire/read.h"
 
