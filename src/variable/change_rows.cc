@@ -356,7 +356,6 @@ void change_rows(const ChangeRows& args, FunctionRef<void(const ChangePiece&)> a
   const std::int64_t count = args.indices.count;
   if (args.row_bytes == 0 || count == 0) return;
   if (!is_much(args, count)) return change_in_order(args, apply, 0, count);
-  args.scratch->reset();
   const ChangeSpace space(args, std::min(kChangeBatch, count));
   for (std::int64_t first = 0; first < count; first += kChangeBatch)
     change_batch(args, {first, std::min(kChangeBatch, count - first)}, space, apply);
