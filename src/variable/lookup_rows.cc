@@ -5,6 +5,7 @@
 #include <string>
 #include <type_traits>
 
+#include "base/enumerators.h"
 #include "embertable/errors.h"
 #include "tensor/element_type.h"
 #include "tensor/index_parts.h"
@@ -118,7 +119,9 @@ LookupRows::LookupRows(const LookupParams& params, Sharding strategy)
       strategy_(params.is_container() ? Sharding::kDiv : strategy),
       row_shape_(parts_.front().shape().dims().subspan(1)),
       locator_(offsets_of(row_counts(parts_), "lookup: ")),
-      addresses_(locator_, places_of(parts_)) {}
+      addresses_(locator_, places_of(parts_)) {
+  check_enumerator(strategy, Sharding::kMod, "lookup: partition_strategy");
+}
 
 bool LookupRows::has(std::int64_t id) const noexcept {
   if (id < 0) return false;

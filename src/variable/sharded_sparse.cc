@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "base/enumerators.h"
 #include "base/float_environment.h"
 #include "embertable/errors.h"
 #include "kernels/level.h"
@@ -144,6 +145,7 @@ void sparse_read(const ShardedState& state, const Tensor& indices, std::span<std
 
 void scatter(ShardedState& state, ScatterOperation op, const Tensor& indices,
              const Tensor& values) {
+  check_enumerator(op, ScatterOperation::kUpdate, "scatter operation");
   const char* const operation = kScatterNames[static_cast<std::size_t>(op)];
   check_kind(state, operation, indices);
   // The caller's indices are read once. They may lie in rows that the operation changes.
