@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <numeric>
+#include <string_view>
 #include <utility>
 
 #include "step/backward.h"
@@ -23,21 +24,28 @@ bool names_all(bool summed, std::int64_t named, std::int64_t numbers) {
   return summed && named == numbers;
 }
 
-/// Reads what one replica of a host sent for a table.
+/// Limit of the entries that a replica may send of a replicated table, of which nothing is known
+/// before: an update has fewer.
+constexpr std::int64_t kMostSent = std::int64_t{1} << 32;
+
+/// Reads what one replica of a host sent for a table. `entries`: those that are still expected of a
+/// table that does not accumulate; it counts down.
 SentGradients read_gradients(MessageReader& reader, const TableRun& table, std::size_t host,
-                             Arena& memory) {
+                             std::int64_t& entries, Arena& memory) {
   const std::span<const std::uint64_t> owed = table.route.owed[host];
   const std::int64_t numbers = table.is_replicated() ? table.rows.rows : std::ssize(owed);
-  const std::int64_t named = reader.number();
+  const std::int64_t named = reader.number(table.accumulates ? numbers : entries);
+  if (!table.accumulates) entries -= named;
+  const bool all = names_all(table.accumulates, named, numbers);
   SentGradients sent = {.row = owed};
-  if (table.is_replicated() || !names_all(table.accumulates, named, numbers)) {
-    const std::span<std::uint64_t> row = memory.take<std::uint64_t>(named);
-    if (names_all(table.accumulates, named, numbers))
-      std::iota(row.begin(), row.end(), 0);
-    else
-      reader.indices(numbers, row);
+  if (!all) {
+    const std::span<std::uint64_t> row = reader.indices(named, numbers, memory);
     if (!table.is_replicated())
       for (std::uint64_t& one : row) one = owed[one];
+    sent.row = row;
+  } else if (table.is_replicated()) {
+    const std::span<std::uint64_t> row = memory.take<std::uint64_t>(named);
+    std::iota(row.begin(), row.end(), 0);
     sent.row = row;
   }
   sent.gradient = reader.array<float>(named * table.rows.dim).data();
@@ -82,20 +90,19 @@ void GradientExchange::run(HostStep& step, Messages& messages, Workers& workers)
   messages.memory().reset();
   const std::span<ReplicaSums> sums = list_sums(step, messages);
   make_sums(sums, workers);
-  const std::span<const ByteSpan> received = send(sums, messages, workers);
+  const std::span<MessageReader> received = send(sums, messages, workers);
 
-  const auto readers = step.memory.take<MessageReader>(messages.hosts());
-  for (std::size_t host = 0; host < readers.size(); ++host)
-    readers[host] = MessageReader(received[host]);
   const std::int32_t replicas = messages.hosts() * step.replicas_per_host;
   const auto sent = step.memory.take<SentGradients>(std::ssize(step.tables) * replicas);
   auto next = sent.begin();
   for (const TableRun& table : step.tables) {
+    std::int64_t entries = table.is_replicated() ? kMostSent : table.route.entries_elsewhere;
     for (std::int32_t r = 0; r < replicas; ++r) {
       const std::size_t host = r / step.replicas_per_host;
-      *next++ = read_gradients(readers[host], table, host, step.memory);
+      *next++ = read_gradients(received[host], table, host, entries, step.memory);
     }
   }
+  for (const MessageReader& message : received) message.end();
   plan_own_updates(step, sent, messages.host(), workers);
 }
 
@@ -298,8 +305,8 @@ void GradientExchange::ReplicaSums::copy_to(std::size_t host, std::span<float> t
 }
 
 /// Sends the other hosts what each replica adds to their rows. Returns what came from each host.
-std::span<const ByteSpan> GradientExchange::send(std::span<const ReplicaSums> sums,
-                                                 Messages& messages, Workers& workers) {
+std::span<MessageReader> GradientExchange::send(std::span<const ReplicaSums> sums,
+                                                Messages& messages, Workers& workers) {
   Arena& memory = messages.memory();
   struct Part {
     const ReplicaSums* sum;
@@ -340,8 +347,9 @@ std::span<const ByteSpan> GradientExchange::send(std::span<const ReplicaSums> su
     const Part& mine = parts[work.index];
     mine.sum->copy_to(mine.host, mine.to);
   });
-  messages.start(Channel::kStep, "sums of gradients", send);
-  return messages.finish(Channel::kStep);
+  constexpr std::string_view kWhat = "sums of gradients";
+  messages.start(Channel::kStep, kWhat, send);
+  return messages.finish(Channel::kStep, kWhat);
 }
 
 }  // namespace embertable

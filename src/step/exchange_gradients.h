@@ -55,9 +55,10 @@ class GradientExchange {
  public:
   explicit GradientExchange(SimdLevel level) : level_(level) {}
 
-  /// Fills every table's update plan and gradients. Collective. Requires: fetch_remote_rows of this
-  /// training step, and its gradients. Throws what the exchange throws, and for replicated tables
-  /// as check_planned_size.
+  /// Fills every table's update plan and gradients. Collective. Requires: the rows of this
+  /// training step were swapped, and its gradients are there. Throws what the exchange throws,
+  /// IoError for a message of another host that does not hold what it should, and for replicated
+  /// tables as check_planned_size.
   void run(HostStep& step, Messages& messages, Workers& workers);
 
   std::int64_t scratch_bytes() const noexcept;
@@ -102,8 +103,8 @@ class GradientExchange {
 
   static std::span<ReplicaSums> list_sums(const HostStep& step, Messages& messages);
   void make_sums(std::span<ReplicaSums> sums, Workers& workers);
-  static std::span<const ByteSpan> send(std::span<const ReplicaSums> sums, Messages& messages,
-                                        Workers& workers);
+  static std::span<MessageReader> send(std::span<const ReplicaSums> sums, Messages& messages,
+                                       Workers& workers);
 
   const SimdLevel level_;
   ScratchPool scratch_;

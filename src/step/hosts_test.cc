@@ -47,7 +47,9 @@ class TwoHosts : public testing::Test {
     Workers workers(*executor, 0);
     RowRouter(simd_level()).run(tiny.step, messages.host(), workers);
     ask_for_rows(tiny.step, messages, Channel::kStep);
-    fetch_remote_rows(tiny.step, true, messages, workers, simd_level(), Channel::kStep, false);
+    hear_questions(tiny.step, messages, Channel::kStep);
+    check_update_sizes(tiny.step);
+    swap_rows(tiny.step, messages, workers, simd_level(), false);
     ForwardRun().run(tiny.step, workers, simd_level());
   }
 

@@ -182,6 +182,10 @@ void check_update_size(const TableRun& table, std::int32_t replicas_per_host,
     check_groups(table, replicas_per_host, most_grouped, size.entries - table.entries());
 }
 
+void check_update_sizes(const HostStep& step) {
+  for (const TableRun& table : step.tables) check_update_size(table, step.replicas_per_host);
+}
+
 void check_planned_size(const TableRun& table, std::int64_t most_grouped) {
   const std::span<const std::int64_t> bucket = table.plan.bucket;
   UpdateSize{table.plan.entries(), std::ssize(table.plan.piece)}.check(table);
