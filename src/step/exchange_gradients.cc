@@ -18,17 +18,17 @@ void store_sums(const RowTile& tile, const StepScalars&) noexcept {
     std::memcpy(tile.row[i], tile.gradient[i], static_cast<std::size_t>(tile.dim) * sizeof(float));
 }
 
-/// Tells whether a replica's sums are those of all rows that it may name, which are `numbers`: the
+/// Tells whether a core's sums are those of all rows that it may name, which are `numbers`: the
 /// rows' numbers are not sent then.
 bool names_all(bool summed, std::int64_t named, std::int64_t numbers) {
   return summed && named == numbers;
 }
 
-/// Limit of the entries that a replica may send of a replicated table, of which nothing is known
+/// Limit of the entries that a core may send of a replicated table, of which nothing is known
 /// before: an update has fewer.
 constexpr std::int64_t kMostSent = std::int64_t{1} << 32;
 
-/// Reads what one replica of a host sent for a table. `entries`: those that are still expected of a
+/// Reads what one core of a host sent for a table. `entries`: those that are still expected of a
 /// table that does not accumulate; it counts down.
 SentGradients read_gradients(MessageReader& reader, const TableRun& table, std::size_t host,
                              std::int64_t& entries, Arena& memory) {
@@ -88,17 +88,17 @@ std::int64_t GradientExchange::scratch_bytes() const noexcept {
 
 void GradientExchange::run(HostStep& step, Messages& messages, Workers& workers) {
   messages.memory().reset();
-  const std::span<ReplicaSums> sums = list_sums(step, messages);
+  const std::span<CoreSums> sums = list_sums(step, messages);
   make_sums(sums, workers);
   const std::span<MessageReader> received = send(sums, messages, workers);
 
-  const std::int32_t replicas = messages.hosts() * step.replicas_per_host;
-  const auto sent = step.memory.take<SentGradients>(std::ssize(step.tables) * replicas);
+  const std::int32_t cores = messages.hosts() * step.cores_per_host;
+  const auto sent = step.memory.take<SentGradients>(std::ssize(step.tables) * cores);
   auto next = sent.begin();
   for (const TableRun& table : step.tables) {
     std::int64_t entries = table.is_replicated() ? kMostSent : table.route.entries_elsewhere;
-    for (std::int32_t r = 0; r < replicas; ++r) {
-      const std::size_t host = r / step.replicas_per_host;
+    for (std::int32_t r = 0; r < cores; ++r) {
+      const std::size_t host = r / step.cores_per_host;
       *next++ = read_gradients(received[host], table, host, entries, step.memory);
     }
   }
@@ -106,21 +106,21 @@ void GradientExchange::run(HostStep& step, Messages& messages, Workers& workers)
   plan_own_updates(step, sent, messages.host(), workers);
 }
 
-/// Lists what each replica of this host sends of each table, and makes room for it.
-std::span<GradientExchange::ReplicaSums> GradientExchange::list_sums(const HostStep& step,
-                                                                     Messages& messages) {
+/// Lists what each core of this host sends of each table, and makes room for it.
+std::span<GradientExchange::CoreSums> GradientExchange::list_sums(const HostStep& step,
+                                                                  Messages& messages) {
   Arena& memory = messages.memory();
-  const std::int32_t first = messages.host() * step.replicas_per_host;
-  const auto sums = memory.take<ReplicaSums>(std::ssize(step.tables) * step.replicas_per_host);
+  const std::int32_t first = messages.host() * step.cores_per_host;
+  const auto sums = memory.take<CoreSums>(std::ssize(step.tables) * step.cores_per_host);
   auto sum = sums.begin();
   for (const TableRun& table : step.tables) {
-    for (std::int32_t r = first; r < first + step.replicas_per_host; ++r) {
-      *sum = {.table = &table, .me = messages.host(), .replica = r};
+    for (std::int32_t r = first; r < first + step.cores_per_host; ++r) {
+      *sum = {.table = &table, .me = messages.host(), .core = r};
       sum->places = table.route.received_first.back();
       std::int64_t entries = 0, pieces = 0;
       bool gain = false;
       for (const FeatureRun& feature : table.features) {
-        if (feature.replica != r) continue;
+        if (feature.core != r) continue;
         entries += feature.plan->row.size;
         pieces += pieces_for(feature.plan->outputs);
         gain |= feature.plan->has_gain();
@@ -145,15 +145,15 @@ std::span<GradientExchange::ReplicaSums> GradientExchange::list_sums(const HostS
   return sums;
 }
 
-void GradientExchange::make_sums(std::span<ReplicaSums> sums, Workers& workers) {
+void GradientExchange::make_sums(std::span<CoreSums> sums, Workers& workers) {
   std::int64_t floats = 0, replicated_rows = 0;
-  for (const ReplicaSums& sum : sums) {
+  for (const CoreSums& sum : sums) {
     floats += (std::ssize(sum.entry) - 1) * sum.table->rows.dim;
     if (sum.table->is_replicated())
       replicated_rows = std::max(replicated_rows, sum.table->rows.rows);
   }
   scratch_.reserve(std::ssize(sums), workers.count(), [&](std::int64_t i) {
-    const ReplicaSums& sum = sums[i];
+    const CoreSums& sum = sums[i];
     return sum.table->accumulates
                ? ScratchPool::Need{.entries = std::ssize(sum.entry) - 1, .dim = sum.table->rows.dim}
                : ScratchPool::Need();
@@ -161,18 +161,18 @@ void GradientExchange::make_sums(std::span<ReplicaSums> sums, Workers& workers) 
   place_of_.resize(workers.count());
   for (RowPlaces& places : place_of_) places.reserve(replicated_rows);
   workers.run(std::ssize(sums), floats, [&](const WorkItem& work) {
-    ReplicaSums& sum = sums[work.index];
+    CoreSums& sum = sums[work.index];
     if (sum.table->is_replicated()) sum.number_rows(place_of_[work.worker]);
     sum.list_entries(place_of_[work.worker]);
     sum.table->accumulates ? sum.sum_rows(scratch_.of(work), level_) : sum.scale_entries();
   });
 }
 
-/// Numbers the rows of a replicated table that the replica names.
-void GradientExchange::ReplicaSums::number_rows(RowPlaces& place_of) {
+/// Numbers the rows of a replicated table that the core names.
+void GradientExchange::CoreSums::number_rows(RowPlaces& place_of) {
   place_of.clear(table->rows.rows);
   for (const FeatureRun& feature : table->features) {
-    if (feature.replica != replica) continue;
+    if (feature.core != core) continue;
     feature.plan->visit_rows([&](const auto* rows) {
       for (std::int64_t j = 0; j < feature.plan->row.size; ++j) place_of.add(rows[j]);
     });
@@ -182,12 +182,12 @@ void GradientExchange::ReplicaSums::number_rows(RowPlaces& place_of) {
   place_of.list(row);
 }
 
-/// Lists the replica's entries for rows that other hosts hold, and where their gradients are.
-void GradientExchange::ReplicaSums::list_entries(const RowPlaces& place_of) {
+/// Lists the core's entries for rows that other hosts hold, and where their gradients are.
+void GradientExchange::CoreSums::list_entries(const RowPlaces& place_of) {
   std::int64_t count = 0, pieces = 0;
   const bool replicated = table->is_replicated();
   for (const FeatureRun& feature : table->features) {
-    if (feature.replica != replica) continue;
+    if (feature.core != core) continue;
     const LookupPlan& plan = *feature.plan;
     const auto base = static_cast<std::uint32_t>(pieces * kPieceRows);
     plan.visit_rows([&]<class Index>(const Index* rows) {
@@ -199,14 +199,14 @@ void GradientExchange::ReplicaSums::list_entries(const RowPlaces& place_of) {
         count += static_cast<std::int64_t>(replicated || (rows[k] & kReceivedBit<Index>) != 0);
       });
     });
-    append_pieces(feature.gradient, plan.outputs, table->rows.dim, replica, piece.data() + pieces);
+    append_pieces(feature.gradient, plan.outputs, table->rows.dim, core, piece.data() + pieces);
     pieces += pieces_for(plan.outputs);
   }
   entry = entry.first(count);
 }
 
 /// Sums the listed entries' gradients by place, with the arithmetic of any update.
-void GradientExchange::ReplicaSums::sum_rows(GroupScratch& scratch, SimdLevel level) {
+void GradientExchange::CoreSums::sum_rows(GroupScratch& scratch, SimdLevel level) {
   std::ranges::fill(named, std::uint8_t{0});
   for (const UpdateEntry<std::uint32_t>& each : entry) named[each.row] = 1;
   std::int64_t count = 0;
@@ -230,7 +230,7 @@ void GradientExchange::ReplicaSums::sum_rows(GroupScratch& scratch, SimdLevel le
 /// Writes the listed entries' gradients, one by one, for a table without accumulation: those for
 /// each host side by side. All of a replicated table are for every other host, and count as host
 /// 0's.
-void GradientExchange::ReplicaSums::scale_entries() {
+void GradientExchange::CoreSums::scale_entries() {
   const std::int32_t dim = table->rows.dim;
   const std::span<const std::int64_t> hosts = table->route.received_first;
   const auto host_of = [&](std::uint32_t place) {
@@ -253,7 +253,7 @@ void GradientExchange::ReplicaSums::scale_entries() {
 }
 
 template <class Visit>
-void GradientExchange::ReplicaSums::for_each_of(std::size_t host, Visit visit) const {
+void GradientExchange::CoreSums::for_each_of(std::size_t host, Visit visit) const {
   const std::int64_t first = places_of(host).first, dim = table->rows.dim;
   const auto [begin, end] = run_of(host);
   for (std::int64_t i = begin; i < end; ++i) {
@@ -264,15 +264,14 @@ void GradientExchange::ReplicaSums::for_each_of(std::size_t host, Visit visit) c
 }
 
 /// Returns the places first <= place < second of the rows that a host is sent.
-std::pair<std::int64_t, std::int64_t> GradientExchange::ReplicaSums::places_of(
+std::pair<std::int64_t, std::int64_t> GradientExchange::CoreSums::places_of(
     std::size_t host) const {
   if (table->is_replicated()) return {0, std::cmp_equal(host, me) ? 0 : places};
   return {table->route.received_first[host], table->route.received_first[host + 1]};
 }
 
 /// Returns the members first <= i < second of `index` that a host is sent.
-std::pair<std::int64_t, std::int64_t> GradientExchange::ReplicaSums::run_of(
-    std::size_t host) const {
+std::pair<std::int64_t, std::int64_t> GradientExchange::CoreSums::run_of(std::size_t host) const {
   const auto [first, last] = places_of(host);
   if (first == last) return {0, 0};
   if (table->is_replicated()) return {0, std::ssize(index)};
@@ -281,17 +280,17 @@ std::pair<std::int64_t, std::int64_t> GradientExchange::ReplicaSums::run_of(
           std::ranges::lower_bound(index, last) - index.begin()};
 }
 
-std::int64_t GradientExchange::ReplicaSums::named_of(std::size_t host) const {
+std::int64_t GradientExchange::CoreSums::named_of(std::size_t host) const {
   const auto [begin, end] = run_of(host);
   return end - begin;
 }
 
-std::int64_t GradientExchange::ReplicaSums::numbers_of(std::size_t host) const {
+std::int64_t GradientExchange::CoreSums::numbers_of(std::size_t host) const {
   return table->is_replicated() ? table->rows.rows : std::ssize(table->route.asked[host]);
 }
 
 /// Copies what a host is sent.
-void GradientExchange::ReplicaSums::copy_to(std::size_t host, std::span<float> to) const {
+void GradientExchange::CoreSums::copy_to(std::size_t host, std::span<float> to) const {
   const auto [first, last] = places_of(host);
   const std::int64_t dim = table->rows.dim;
   const bool all_named = std::ssize(to) == (last - first) * dim;
@@ -304,12 +303,12 @@ void GradientExchange::ReplicaSums::copy_to(std::size_t host, std::span<float> t
   for_each_of(host, [&](std::int64_t, const float* from) { at = std::copy_n(from, dim, at); });
 }
 
-/// Sends the other hosts what each replica adds to their rows. Returns what came from each host.
-std::span<MessageReader> GradientExchange::send(std::span<const ReplicaSums> sums,
-                                                Messages& messages, Workers& workers) {
+/// Sends the other hosts what each core adds to their rows. Returns what came from each host.
+std::span<MessageReader> GradientExchange::send(std::span<const CoreSums> sums, Messages& messages,
+                                                Workers& workers) {
   Arena& memory = messages.memory();
   struct Part {
-    const ReplicaSums* sum;
+    const CoreSums* sum;
     std::size_t host;
     std::int64_t named;
     std::span<float> to;
@@ -319,7 +318,7 @@ std::span<MessageReader> GradientExchange::send(std::span<const ReplicaSums> sum
   auto part = parts.begin();
   std::int64_t floats = 0;
   for (std::size_t host = 0; host < bytes.size(); ++host) {
-    for (const ReplicaSums& sum : sums) {
+    for (const CoreSums& sum : sums) {
       const std::int64_t named = sum.named_of(host), numbers = sum.numbers_of(host);
       const std::int64_t size = named * sum.table->rows.dim;
       *part++ = {&sum, host, named, {}};
@@ -331,7 +330,7 @@ std::span<MessageReader> GradientExchange::send(std::span<const ReplicaSums> sum
   }
   part = parts.begin();
   const auto send = messages.write(bytes, memory, [&](std::size_t host, MessageWriter& writer) {
-    for (const ReplicaSums& sum : sums) {
+    for (const CoreSums& sum : sums) {
       const std::int64_t named = part->named, numbers = sum.numbers_of(host);
       writer.number(named);
       if (!names_all(sum.table->accumulates, named, numbers)) {

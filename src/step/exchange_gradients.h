@@ -47,7 +47,7 @@ class RowPlaces {
   std::vector<std::uint32_t> before_;  ///< rows before those of a word
 };
 
-/// The part of a backward that only several hosts need. Each replica's gradients of rows that other
+/// The part of a backward that only several hosts need. Each core's gradients of rows that other
 /// hosts hold are summed by row, or listed by entry if a table does not accumulate, and sent to
 /// them: those of a shard's rows to its host, those of a replicated table to all. The hosts plan
 /// their updates from what they receive and from their own entries. Its memory is reused.
@@ -64,20 +64,20 @@ class GradientExchange {
   std::int64_t scratch_bytes() const noexcept;
 
  private:
-  /// What one replica adds to rows of one table that other hosts hold. Each such row has a place:
-  /// that in the receive buffer or, for a replicated table, that among the replica's own rows.
+  /// What one core adds to rows of one table that other hosts hold. Each such row has a place:
+  /// that in the receive buffer or, for a replicated table, that among the core's own rows.
   /// Sums are made by the members in their order, the first one for replicated tables only.
-  struct ReplicaSums {
+  struct CoreSums {
     const TableRun* table = nullptr;
     std::int32_t me = 0;                          ///< the host that sends
-    std::int32_t replica = 0;                     ///< among those of all hosts
+    std::int32_t core = 0;                        ///< among those of all hosts
     std::int64_t places = 0;                      ///< number of places
     std::span<std::uint64_t> row;                 ///< rows by place, if the table is replicated
-    std::span<GradientPiece> piece;               ///< pieces of the replica's features
+    std::span<GradientPiece> piece;               ///< pieces of the core's features
     std::span<UpdateEntry<std::uint32_t>> entry;  ///< entries for such rows, by place
     float* gain = nullptr;                        ///< parallel to entry, or null: all 1
     std::span<std::uint8_t> named;  ///< by place: whether it is in `index`; if it accumulates
-    /// Places that the replica named: rising if the table accumulates, else those of its entries by
+    /// Places that the core named: rising if the table accumulates, else those of its entries by
     /// host, in their order.
     std::span<std::uint32_t> index;
     std::span<std::int64_t> run;  ///< [hosts + 1], `index` by host; unless it accumulates
@@ -101,9 +101,9 @@ class GradientExchange {
     void copy_to(std::size_t host, std::span<float> to) const;
   };
 
-  static std::span<ReplicaSums> list_sums(const HostStep& step, Messages& messages);
-  void make_sums(std::span<ReplicaSums> sums, Workers& workers);
-  static std::span<MessageReader> send(std::span<const ReplicaSums> sums, Messages& messages,
+  static std::span<CoreSums> list_sums(const HostStep& step, Messages& messages);
+  void make_sums(std::span<CoreSums> sums, Workers& workers);
+  static std::span<MessageReader> send(std::span<const CoreSums> sums, Messages& messages,
                                        Workers& workers);
 
   const SimdLevel level_;

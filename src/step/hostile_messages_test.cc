@@ -29,7 +29,7 @@ struct Form {
   bool once = false;
 };
 
-/// Two hosts of one replica each: host 0 owns rows 0 and 1, host 1 rows 2 and 3. Host 0 is asked
+/// Two hosts of one core each: host 0 owns rows 0 and 1, host 1 rows 2 and 3. Host 0 is asked
 /// for row 1, and host 1 for row 2.
 class HostileMessages : public testing::Test {
  protected:

@@ -21,7 +21,7 @@ namespace {
 
 using Floats = std::vector<float>;
 
-/// Two hosts of one replica each: host 0 owns rows 0 and 1, host 1 rows 2 and 3.
+/// Two hosts of one core each: host 0 owns rows 0 and 1, host 1 rows 2 and 3.
 class TwoHosts : public testing::Test {
  protected:
   TwoHosts() {
@@ -129,7 +129,7 @@ TEST_F(TwoHosts, SendTheOwnersTheGradientsOfTheirRows) {
   EXPECT_EQ(steps[1]->rows(), (Floats{13, 14, 28, 29}));
 }
 
-TEST_F(TwoHosts, SetApartRowsThatOneReplicaOfOneHostNames) {
+TEST_F(TwoHosts, SetApartRowsThatOneCoreOfOneHostNames) {
   for (const auto& tiny : steps)
     tiny->table().once_ranges = RowRanges::of_rows(tiny->table().rows.rows, 2);
   on_both(step);
@@ -153,7 +153,7 @@ TEST_F(TwoHosts, ListRowsThatAreSetApartByRange) {
   std::vector<std::uint32_t> rows;
   for (std::int64_t i = plan.bucket.back(); i < plan.entries(); ++i)
     rows.push_back(static_cast<const UpdateEntry<std::uint32_t>*>(plan.entry)[i].row);
-  EXPECT_EQ(rows, (std::vector<std::uint32_t>{0, 1, 3, 2})) << "by range, then replica";
+  EXPECT_EQ(rows, (std::vector<std::uint32_t>{0, 1, 3, 2})) << "by range, then core";
 }
 
 TEST_F(TwoHosts, SendEveryEntrysGradientWithoutAccumulation) {
