@@ -13,6 +13,7 @@
 #include "step/exchange_gradients.h"
 #include "step/fetch_remote_rows.h"
 #include "step/forward.h"
+#include "step/row_places.h"
 #include "step/row_router.h"
 #include "testing/step/tiny_step.h"
 
