@@ -74,8 +74,8 @@ struct CorePart {
   std::span<const std::uint64_t> row;    ///< rows by place, if the table is replicated
   std::span<const std::uint32_t> place;  ///< one for each gradient
   std::int64_t first = 0;                ///< place that the host's rows begin at
-  const float* gradient = nullptr;       ///< of the first gradient, or
-  const float* by_place = nullptr;       ///< of place 0: that of a place stands by its place
+  const float* gradient = nullptr;       ///< the gradients, [named(), dim]; null: they are by place
+  const float* by_place = nullptr;       ///< the gradients of all places, if `gradient` is null
 
   std::int64_t named() const { return std::ssize(place); }
 
