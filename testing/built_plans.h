@@ -14,9 +14,9 @@
 
 namespace embertable {
 
-/// For tests: what one feature of one replica names.
+/// For tests: what one feature of one core names.
 struct TestFeature {
-  std::int32_t replica = 0;
+  std::int32_t core = 0;
   std::vector<std::vector<std::uint64_t>> samples;  ///< rows of each output row
   bool one_hot = false;                             ///< without splits: every sample has one row
   std::vector<float> weight;                        ///< [nnz], or empty
@@ -97,8 +97,8 @@ class BuiltPlans {
           i % 17 == 0 ? -0.0f : static_cast<float>((i * 2654435761 >> 7) % 2001 - 1000) / 977.0f;
     for (std::int64_t i = 0; i < plan.outputs; i += kPieceRows)
       pieces_.push_back(feature.null_gradient
-                            ? GradientPiece{zeros_.data(), 0, feature.replica}
-                            : GradientPiece{gradient.data() + i * dim, dim, feature.replica});
+                            ? GradientPiece{zeros_.data(), 0, feature.core}
+                            : GradientPiece{gradient.data() + i * dim, dim, feature.core});
   }
 
   /// Counts, then cursors: bucket by bucket, feature by feature, tile by tile.

@@ -22,6 +22,9 @@
 namespace embertable {
 
 /// A view of caller-owned integers, int32 or int64. The caller keeps them alive while it is used.
+/// They must not change while a call reads them. A call that notices a change throws what it throws
+/// for integers out of range, such as DataError, and has changed nothing; otherwise each of them is
+/// taken as it was before or after.
 class IntegerSpan {
  public:
   IntegerSpan() = default;
@@ -53,6 +56,7 @@ class IntegerSpan {
 };
 
 /// A view of caller-owned numbers, float or double. The caller keeps them alive while it is used.
+/// They must not change while a call reads them; a changed one is taken as it was before or after.
 class FloatSpan {
  public:
   FloatSpan() = default;

@@ -12,11 +12,11 @@ constexpr std::int64_t pieces_for(std::int64_t output_rows) {
   return (output_rows + kPieceRows - 1) / kPieceRows;
 }
 
-/// Locates the gradients of one piece of output rows and names the replica that they come from.
+/// Locates the gradients of one piece of output rows and names the core that they come from.
 struct GradientPiece {
   const float* base = nullptr;  ///< gradient of output row i of the piece: base + i * stride
   std::int64_t stride = 0;      ///< floats; 0: all rows of the piece share one (zeros)
-  std::int32_t replica = 0;
+  std::int32_t core = 0;
 };
 
 /// One entry: a row, and the output row that it went to. `out` = piece * kPieceRows + output row

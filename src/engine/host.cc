@@ -19,13 +19,13 @@ double seconds_since(std::chrono::steady_clock::time_point begin) {
 
 Host::Host(std::shared_ptr<Exchange> exchange, std::int32_t first_host,
            std::shared_ptr<Executor> executor, const Assembly& assembly, const Tables& tables,
-           std::span<NamedShares> shares, std::int32_t replicas_per_host,
+           std::span<NamedShares> shares, std::int32_t cores_per_host,
            EmbeddingOptions::Tuning tuning)
     : exchange_(std::move(exchange)),
       first_host_(first_host),
       executor_(std::move(executor)),
       assembly_(assembly),
-      replicas_per_host_(replicas_per_host),
+      cores_per_host_(cores_per_host),
       shares_(shares),
       workers_(*executor_, tuning.inline_floats),
       messages_(*exchange_),
@@ -83,21 +83,21 @@ void Host::make_ready(Step& step) const {
   }
 }
 
-/// Lists what the replicas of this host look up, table by table. It is the same each time that the
+/// Lists what the cores of this host look up, table by table. It is the same each time that the
 /// step's memory is used.
 void Host::list_features(Step& step) const {
   HostStep& mine = of(step);
   const std::int64_t features = std::ssize(assembly_.table_of);
-  const std::int32_t first = local() * replicas_per_host_;
-  const std::int32_t replicas_before = first_host_ * replicas_per_host_;  // in other processes
-  mine.replicas_per_host = replicas_per_host_;
+  const std::int32_t first = local() * cores_per_host_;
+  const std::int32_t cores_before = first_host_ * cores_per_host_;  // in other processes
+  mine.cores_per_host = cores_per_host_;
   std::vector<TableRun> tables(tables_.size());
   for (std::size_t t = 0; t < tables.size(); ++t)
-    for (std::int32_t r = first; r < first + replicas_per_host_; ++r)
+    for (std::int32_t core = first; core < first + cores_per_host_; ++core)
       for (const std::int64_t feature : assembly_.tables[t].features)
-        tables[t].features.push_back({.plan = &step.plan(r, feature),
-                                      .replica = replicas_before + r,
-                                      .index = r * features + feature});
+        tables[t].features.push_back({.plan = &step.plan(core, feature),
+                                      .core = cores_before + core,
+                                      .index = core * features + feature});
   mine.tables = std::move(tables);
 }
 

@@ -32,8 +32,7 @@ class Host {
   /// host of this process.
   Host(std::shared_ptr<Exchange> exchange, std::int32_t first_host,
        std::shared_ptr<Executor> executor, const Assembly& assembly, const Tables& tables,
-       std::span<NamedShares> shares, std::int32_t replicas_per_host,
-       EmbeddingOptions::Tuning tuning);
+       std::span<NamedShares> shares, std::int32_t cores_per_host, EmbeddingOptions::Tuning tuning);
 
   /// What one direction of a step took.
   struct Effort {
@@ -41,7 +40,7 @@ class Host {
     double seconds = 0;
   };
 
-  /// Looks up one step for this host's replicas. values: [replicas * features] of the whole engine;
+  /// Looks up one step for this host's cores. values: [cores * features] of the whole engine;
   /// number: of the step, from 1. `next`: the step that is looked up next, if it is known. If it is
   /// on all hosts, they ask each other for its rows now, so that the questions travel until its own
   /// forward.
@@ -104,7 +103,7 @@ class Host {
   const std::int32_t first_host_;
   const std::shared_ptr<Executor> executor_;
   const Assembly& assembly_;
-  const std::int32_t replicas_per_host_;
+  const std::int32_t cores_per_host_;
   const SimdLevel level_ = simd_level();
   std::vector<StepTable> tables_;
   const std::span<const NamedShares> shares_;

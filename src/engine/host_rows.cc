@@ -1,6 +1,8 @@
 #include "engine/host_rows.h"
 
+#include <limits>
 #include <numeric>
+#include <string>
 #include <vector>
 
 #include "step/message.h"
@@ -32,6 +34,18 @@ std::vector<std::int64_t> ids_at(IntegerSpan ids, std::span<const std::int64_t> 
   return chosen;
 }
 
+/// Reads the numbers of rows that this host, `me`, holds. Throws IoError for others.
+std::span<const std::int64_t> rows_held(MessageReader& message, const StoredTable& table,
+                                        std::int32_t me) {
+  const auto rows =
+      message.array<std::int64_t>(message.number(std::numeric_limits<std::int64_t>::max()));
+  for (const std::int64_t row : rows)
+    if (row < 0 || row >= table.vocabulary_size || table.placement.host_of(row, me) != me)
+      message.refuse("a row must be one of '" + table.name + "' that host " + std::to_string(me) +
+                     " holds, got " + std::to_string(row));
+  return rows;
+}
+
 /// Finds the variable, which must be the same on all hosts, and checks what each asks of it.
 Tables::Variable find(HostGroup& hosts, std::string_view call, const Tables& tables,
                       std::string_view name, IntegerSpan ids, std::int64_t values) {
@@ -56,28 +70,29 @@ void read_rows(HostGroup& hosts, const Tables& tables, std::string_view name, In
     const auto count = questions.memory().take<std::int64_t>(questions.hosts());
     for (std::size_t host = 0; host < count.size(); ++host)
       count[host] = message_bytes<std::int64_t>(1 + std::ssize(positions[host]));
-    const auto asked = questions.swap(
+    const std::span<MessageReader> asked = questions.swap(
         "numbers of rows to read", count, [&](std::size_t host, MessageWriter& writer) {
           writer.number(std::ssize(positions[host]));
           const std::vector<std::int64_t> chosen = ids_at(ids, positions[host]);
           std::ranges::copy(chosen, writer.array<std::int64_t>(std::ssize(chosen)).begin());
         });
     std::vector<std::vector<std::int64_t>> owed;
-    for (const ByteSpan message : asked) {
-      MessageReader reader(message);
-      const auto rows = reader.array<std::int64_t>(reader.number());
+    for (MessageReader& message : asked) {
+      const auto rows = rows_held(message, *variable.table, questions.host());
+      message.end();
       owed.emplace_back(rows.begin(), rows.end());
     }
     for (std::size_t host = 0; host < count.size(); ++host)
       count[host] = message_bytes<float>(std::ssize(owed[host]) * variable.width);
-    const auto received =
+    const std::span<MessageReader> received =
         answers.swap("rows to read", count, [&](std::size_t host, MessageWriter& writer) {
           tables.read_rows(variable, owed[host],
                            writer.array<float>(std::ssize(owed[host]) * variable.width));
         });
     for (std::size_t host = 0; host < received.size(); ++host) {
-      MessageReader reader(received[host]);
-      const float* row = reader.array<float>(std::ssize(positions[host]) * variable.width).data();
+      const float* row =
+          received[host].array<float>(std::ssize(positions[host]) * variable.width).data();
+      received[host].end();
       for (const std::int64_t position : positions[host]) {
         std::copy_n(row, variable.width, out.data() + position * variable.width);
         row += variable.width;
@@ -100,7 +115,7 @@ void assign_rows(HostGroup& hosts, Tables& tables, std::string_view name, Intege
       count[host] =
           message_bytes<std::int64_t>(1 + rows) + message_bytes<float>(rows * variable.width);
     }
-    const auto sent =
+    const std::span<MessageReader> sent =
         messages.swap("rows to assign", count, [&](std::size_t host, MessageWriter& writer) {
           writer.number(std::ssize(positions[host]));
           const std::vector<std::int64_t> chosen = ids_at(ids, positions[host]);
@@ -109,11 +124,17 @@ void assign_rows(HostGroup& hosts, Tables& tables, std::string_view name, Intege
           for (const std::int64_t position : positions[host])
             row = std::copy_n(values.data() + position * variable.width, variable.width, row);
         });
-    for (const ByteSpan message : sent) {
-      MessageReader reader(message);
-      const auto rows = reader.array<std::int64_t>(reader.number());
-      tables.assign_rows(variable, rows, reader.array<float>(std::ssize(rows) * variable.width));
+    struct Assigned {
+      std::span<const std::int64_t> rows;
+      std::span<const float> values;
+    };
+    std::vector<Assigned> all;  // read before a row changes
+    for (MessageReader& message : sent) {
+      const auto rows = rows_held(message, *variable.table, messages.host());
+      all.push_back({rows, message.array<float>(std::ssize(rows) * variable.width)});
+      message.end();
     }
+    for (const Assigned& each : all) tables.assign_rows(variable, each.rows, each.values);
   });
 }
 
@@ -129,15 +150,19 @@ void copy_rows_to_first(HostGroup& hosts, const Tables& tables, const Tables::Va
   Messages messages(hosts.exchange());
   const auto bytes = messages.memory().take_zeros<std::int64_t>(messages.hosts());
   bytes[0] = message_bytes<float>(std::ssize(mine) * variable.width);
-  const auto received =
+  const std::span<MessageReader> received =
       messages.swap("rows to digest", bytes, [&](std::size_t host, MessageWriter& writer) {
         if (host == 0)
           tables.read_rows(variable, mine, writer.array<float>(std::ssize(mine) * variable.width));
       });
   if (me != 0) return;
+  std::vector<std::int64_t> rows_from(received.size());
+  for (std::int64_t i = 0; i < count; ++i) ++rows_from[placement.host_of(first + i, 0)];
   std::vector<const float*> next;
-  for (const ByteSpan message : received)
-    next.push_back(reinterpret_cast<const float*>(message.data()));
+  for (std::size_t host = 0; host < received.size(); ++host) {
+    next.push_back(received[host].array<float>(rows_from[host] * variable.width).data());
+    received[host].end();
+  }
   for (std::int64_t i = 0; i < count; ++i) {
     const float*& row = next[placement.host_of(first + i, 0)];
     std::copy_n(row, variable.width, out.data() + i * variable.width);

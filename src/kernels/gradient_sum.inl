@@ -1,5 +1,5 @@
 // The sum of one row's gradients in the promised order: its entries of a piece left to right, the
-// pieces of a replica left to right, then the replicas, each sum starting with its first term. With
+// pieces of a core left to right, then the cores, each sum starting with its first term. With
 // gains an entry is a * g. Part of a level body: see for_each_level.inl. Needs base/entries.h and
 // kernels/update.h.
 
@@ -11,7 +11,7 @@ inline constexpr std::uint32_t gradients_ahead(int lines) {
   return static_cast<std::uint32_t>(ahead < 4 ? 4 : ahead);
 }
 
-/// Gradients of one feature of one replica: GradientSource::base. kStride > 0: a stride that the
+/// Gradients of one feature of one core: GradientSource::base. kStride > 0: a stride that the
 /// compiler knows.
 template <std::int64_t kStride = 0>
 struct OneSource {
@@ -21,10 +21,10 @@ struct OneSource {
   EMBERTABLE_INLINE const float* at(std::uint32_t out) const {
     return base + out * (kStride > 0 ? kStride : stride);
   }
-  EMBERTABLE_INLINE std::int32_t replica(std::uint32_t) const { return 0; }
+  EMBERTABLE_INLINE std::int32_t core(std::uint32_t) const { return 0; }
 };
 
-/// Gradients of any features and replicas: GradientSource::piece.
+/// Gradients of any features and cores: GradientSource::piece.
 struct PieceSource {
   const GradientPiece* piece;
 
@@ -32,8 +32,8 @@ struct PieceSource {
     const GradientPiece& p = piece[out / kPieceRows];
     return p.base + (out % kPieceRows) * p.stride;
   }
-  EMBERTABLE_INLINE std::int32_t replica(std::uint32_t out) const {
-    return piece[out / kPieceRows].replica;
+  EMBERTABLE_INLINE std::int32_t core(std::uint32_t out) const {
+    return piece[out / kPieceRows].core;
   }
 };
 
@@ -100,29 +100,29 @@ template <int V, bool kPart, int kLines, class Source>
 [[gnu::noinline]] void add_pieces(F16 (&sum)[V], const SummedEntries<Source>& entries,
                                   std::uint32_t begin, std::uint32_t end, std::int64_t column,
                                   int tail) {
-  std::int32_t replica = entries.source.replica(entries.order[begin - 1]);
-  bool later_replica = false;
-  F16 replicas[V], piece[V];
+  std::int32_t core = entries.source.core(entries.order[begin - 1]);
+  bool later_core = false;
+  F16 cores[V], piece[V];
   while (begin < end) {
     const std::uint32_t cut = piece_end(entries.order, begin, end);
     sum_piece<V, kPart, kLines>(piece, entries, begin, cut, column, tail);
-    const std::int32_t now = entries.source.replica(entries.order[begin]);
-    if (now == replica) {
+    const std::int32_t now = entries.source.core(entries.order[begin]);
+    if (now == core) {
       add_columns(sum, piece);
     } else {
       EMBERTABLE_UNROLL
       for (int v = 0; v < V; ++v) {
-        replicas[v] = later_replica ? replicas[v] + sum[v] : sum[v];
+        cores[v] = later_core ? cores[v] + sum[v] : sum[v];
         sum[v] = piece[v];
       }
-      later_replica = true;
-      replica = now;
+      later_core = true;
+      core = now;
     }
     begin = cut;
   }
-  if (!later_replica) return;
+  if (!later_core) return;
   EMBERTABLE_UNROLL
-  for (int v = 0; v < V; ++v) sum[v] = replicas[v] + sum[v];
+  for (int v = 0; v < V; ++v) sum[v] = cores[v] + sum[v];
 }
 
 /// The gradient of a row of V vectors, the last of which has `tail` columns if kPart, else 16.

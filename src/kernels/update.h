@@ -62,7 +62,7 @@ struct GroupedEntries {
 struct GradientSource {
   const GradientPiece* piece = nullptr;  ///< by out / kPieceRows
 
-  /// Not null if every output row is at base + out * stride (one feature of one replica).
+  /// Not null if every output row is at base + out * stride (one feature of one core).
   const float* base = nullptr;
   std::int64_t stride = 0;
 };

@@ -209,14 +209,14 @@ void run_all(const Bucket& bucket) {
 /// Gradients of several pieces; the last row of each ends where a page begins that cannot be read.
 class Gradients {
  public:
-  Gradients(std::int32_t dim, std::vector<std::int32_t> replicas, std::int64_t piece_rows) {
+  Gradients(std::int32_t dim, std::vector<std::int32_t> cores, std::int64_t piece_rows) {
     std::mt19937 random(static_cast<unsigned>(dim));
     std::normal_distribution<float> normal;
-    for (const std::int32_t replica : replicas) {
+    for (const std::int32_t core : cores) {
       auto& floats = *memory_.emplace_back(std::make_unique<GuardedFloats>(piece_rows * dim));
       for (std::int64_t i = 0; i < floats.size(); ++i)
         floats[i] = i % 11 == 0 ? -0.0f : normal(random);
-      pieces.push_back({floats.data(), dim, replica});
+      pieces.push_back({floats.data(), dim, core});
     }
   }
   std::vector<GradientPiece> pieces;
@@ -267,7 +267,7 @@ TEST(RowUpdate, SumsOnePieceLeftToRight) {
   }
 }
 
-TEST(RowUpdate, SumsPiecesThenReplicas) {
+TEST(RowUpdate, SumsPiecesThenCores) {
   for (const std::int32_t dim : {1, 15, 16, 32, 33, 64, 100, 128, 256}) {
     const Gradients gradients(dim, {0, 0, 0, 1, 2, 2}, 7);
     for (const unsigned hot : {0u, 50u, 100u})

@@ -14,7 +14,8 @@ namespace embertable {
 struct GradientSumsOfTable;
 
 /// The summed gradients of one shard's rows, in any order. The caller receives them where a rule
-/// hands gradients on instead of stepping rows.
+/// hands gradients on instead of stepping rows. The memory is not that of a step, which the lookup
+/// of a later one may use again: sums can be read until the next update.
 class GradientSums {
  public:
   /// Forgets all sums and makes room for `most` rows. Requires: no thread adds rows.

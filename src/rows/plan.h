@@ -20,7 +20,7 @@ constexpr bool needs_wide_numbers(std::int64_t table_rows) {
 /// Returns LookupPlan::counts_stride for so many counts of a tile.
 constexpr std::int64_t counts_stride_of(std::int64_t counts) { return (counts + 15) / 16 * 16; }
 
-/// The lookup of one feature of one replica: arrays in memory that steps reuse. Complete when
+/// The lookup of one feature of one core: arrays in memory that steps reuse. Complete when
 /// enqueue returns.
 struct LookupPlan {
   std::int64_t outputs = 0;  ///< output rows
@@ -101,7 +101,7 @@ struct LookupPlan {
   }
 };
 
-/// The entries of one table in one step, all replicas: bucket-major, canonical within a bucket.
+/// The entries of one table in one step, all cores: bucket-major, canonical within a bucket.
 /// Entries whose row no other entry names are set apart and follow, by range of rows, canonical
 /// within a range.
 struct UpdatePlan {
@@ -112,7 +112,7 @@ struct UpdatePlan {
   std::int64_t once = 0;                 ///< entries set apart, from bucket.back() on
   std::int32_t ranges = 0;               ///< by which they are set apart
   std::span<const GradientPiece> piece;  ///< by entry.out / kPieceRows
-  /// One entry per output row of one feature of one replica, gain 1.
+  /// One entry per output row of one feature of one core, gain 1.
   const LookupPlan* direct = nullptr;
 
   std::int64_t buckets() const { return static_cast<std::int64_t>(bucket.size()) - 1; }

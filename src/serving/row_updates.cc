@@ -134,7 +134,7 @@ TableRun& RowUpdates::add(std::string_view name, const RowBlock& rows,
     Reading& reading = readings_.emplace_back(Reading{
         step_.tables.size() - 1, plan_of(*source.entries, table.wide), source.entries->row});
     table.features.push_back(
-        {.plan = &reading.plan, .replica = source.replica, .gradient = source.gradient});
+        {.plan = &reading.plan, .core = source.replica, .gradient = source.gradient});
   }
   return table;
 }

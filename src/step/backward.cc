@@ -153,11 +153,48 @@ UpdatedRows update_entries_of(const TableUpdate& table, std::int64_t first, std:
   return {hot_rows + grouped.singles + grouped.multis, grouped.singles};
 }
 
-/// Whether to add up a table with one entry per output row as a whole, without grouping.
-bool is_small(const TableRun& table) {
-  const LookupPlan* direct = table.plan.direct;
-  return direct != nullptr && table.accumulates &&
-         is_small_table(table.rows.rows, table.rows.dim, direct->row.size, direct->outputs);
+/// Has all workers sum the gradients of rows that would keep one of them busy for too long. Returns
+/// how many workers took part.
+std::int32_t sum_hot_rows(std::span<const TableRun> tables, std::span<UpdateItem> items,
+                          HotRows& hot, Workers& workers, SimdLevel level) {
+  hot.clear();
+  std::int64_t floats = 0;
+  for (const UpdateItem& item : items) floats += item.entries * tables[item.table].rows.dim;
+  for (UpdateItem& item : items) {
+    const TableRun& run = tables[item.table];
+    const bool is_bucket = item.small_tables == 0 && item.first < run.plan.bucket.back();
+    if (is_bucket && run.accumulates &&
+        outweighs_its_worker(item.entries, std::ssize(run.plan.piece), run.rows.dim, floats,
+                             workers.count()))
+      item.hot = hot.find(run, item.first, item.entries);
+  }
+  const std::int32_t took_part = hot.sum(workers, level);
+  for (UpdateItem& item : items)
+    if (item.hot != nullptr) item.left -= item.hot->entries();
+  return took_part;
+}
+
+/// Makes room for the items. Entries of hot rows count, though they are never grouped, because the
+/// next batch may be alike and its sample may not show them.
+void reserve_scratch(std::span<const TableRun> tables, std::span<const UpdateItem> items,
+                     std::int32_t workers, ScratchPool& scratch) {
+  scratch.reserve(std::ssize(items), workers, [&](std::int64_t i) {
+    const UpdateItem& item = items[i];
+    const TableRun& run = tables[item.table];
+    return item.small_tables > 0 ? ScratchPool::Need()
+                                 : ScratchPool::Need{item.entries, run.plan.wide, run.rows.dim};
+  });
+  std::int32_t half_dim = 0;  // half rows are widened wherever a worker may step some
+  for (const TableRun& table : tables)
+    if (table.rows.is_half()) half_dim = std::max(half_dim, table.rows.dim);
+  if (half_dim > 0) scratch.reserve_wide_rows(half_dim);
+  std::int64_t small_rows = 0, small_floats = 0;
+  for (const UpdateItem& item : items) {
+    if (item.small_tables == 0) continue;
+    small_rows = std::max(small_rows, item.rows);
+    small_floats = std::max(small_floats, item.rows * padded(tables[item.table].rows.dim));
+  }
+  if (small_rows > 0) scratch.reserve_small(small_rows, small_floats);
 }
 
 }  // namespace
@@ -197,32 +234,28 @@ void BackwardRun::prepare(HostStep& step, Workers& workers) {
       table.sums.start(run.rows, run.accumulates ? std::min(entries, run.rows.rows) : entries);
       run.step.context = &table.sums;
     }
-    if (run.steps_every_row) list_row_runs(table);
+    if (run.steps_every_row) {
+      table.touched.assign((run.rows.rows + 15) / 16, 0);
+      run.touched = table.touched.data();
+      const std::int64_t most = untouched_run_rows(run.rows.dim);
+      for (std::int64_t first = 0; first < run.rows.rows; first += most)
+        row_runs_.push_back({&run, first, std::min(first + most, run.rows.rows)});
+    }
     table.unique.store(0, std::memory_order_relaxed);
     table.once.store(0, std::memory_order_relaxed);
   }
-  list_items(workers.count());
-  hot_workers_ = workers.count() > 1 ? sum_hot_rows(workers) : 0;
-
-  // Large items first, so that workers finish together. The others follow table by table: buckets
-  // of a table read the same gradients, which then stay in a cache near the workers.
-  std::int64_t entries = 0;
-  for (const Item& item : items_) entries += item.left;
-  const std::int64_t large = large_bucket_entries(entries, workers.count());
-  std::sort(items_.begin(), items_.end(), [large](const Item& a, const Item& b) {
-    const std::int64_t size_a = std::max(a.left, large), size_b = std::max(b.left, large);
-    if (size_a != size_b) return size_a > size_b;
-    return a.table != b.table ? a.table < b.table : a.first < b.first;
-  });
-  reserve_scratch(workers.count());
+  list_items(step.tables, workers.count(), items_);
+  hot_workers_ = workers.count() > 1 ? sum_hot_rows(step.tables, items_, hot_, workers, level_) : 0;
+  sort_items(workers.count(), items_);
+  reserve_scratch(step.tables, items_, workers.count(), scratch_);
 }
 
 std::int32_t BackwardRun::run(Workers& workers) {
   failure_.forget();
   std::int64_t floats = 0;
-  for (const Item& item : items_) floats += item.left * tables_[item.table].run->rows.dim;
+  for (const UpdateItem& item : items_) floats += item.left * tables_[item.table].run->rows.dim;
   const std::int32_t updating = workers.run(std::ssize(items_), floats, [&](const WorkItem& work) {
-    const Item& item = items_[work.index];
+    const UpdateItem& item = items_[work.index];
     if (item.small_tables > 0) return update_small(item, scratch_.own(work));
     Table& table = tables_[item.table];
     const UpdatedRows updated =
@@ -251,15 +284,6 @@ std::int64_t BackwardRun::scratch_bytes() const noexcept {
   return bytes;
 }
 
-void BackwardRun::list_row_runs(Table& table) {
-  const RowBlock& rows = table.run->rows;
-  table.touched.assign((rows.rows + 15) / 16, 0);
-  table.run->touched = table.touched.data();
-  const std::int64_t most = untouched_run_rows(rows.dim);
-  for (std::int64_t first = 0; first < rows.rows; first += most)
-    row_runs_.push_back({table.run, first, std::min(first + most, rows.rows)});
-}
-
 /// Steps the rows that no entry named, where a rule steps every row.
 void BackwardRun::step_other_rows(Workers& workers) {
   std::int64_t floats = 0;
@@ -270,92 +294,7 @@ void BackwardRun::step_other_rows(Workers& workers) {
   });
 }
 
-/// Joins the small tables listed before it where they are alike and few.
-void BackwardRun::list_small_table(std::int32_t table, std::int32_t workers) {
-  const std::int64_t side_by_side = tables_side_by_side(small_tables_, workers, kMaxSideBySide);
-  const TableRun& run = *tables_[table].run;
-  const std::int64_t row_bytes = run.rows.dim * static_cast<std::int64_t>(sizeof(float));
-  const auto joins = [&](const Item& item) {
-    const TableRun& before = *tables_[table - 1].run;
-    return item.small_tables > 0 && item.table + item.small_tables == table &&
-           item.small_tables < side_by_side &&
-           (item.rows + run.rows.rows) * row_bytes <= kSideBySideBytes &&
-           before.rows.dim == run.rows.dim && before.update_rows == run.update_rows &&
-           before.plan.direct->outputs == run.plan.direct->outputs;
-  };
-  if (items_.empty() || !joins(items_.back())) items_.push_back({.table = table});
-  items_.back().small_tables += 1;
-  items_.back().rows += run.rows.rows;
-  items_.back().entries += run.plan.direct->outputs;
-  items_.back().left = items_.back().entries;
-}
-
-void BackwardRun::list_items(std::int32_t workers) {
-  items_.clear();
-  small_tables_ = std::count_if(tables_.begin(), tables_.end(),
-                                [](const Table& table) { return is_small(*table.run); });
-  for (std::int32_t t = 0; std::cmp_less(t, tables_.size()); ++t) {
-    const UpdatePlan& plan = tables_[t].run->plan;
-    if (is_small(*tables_[t].run)) {
-      list_small_table(t, workers);
-      continue;
-    }
-    for (std::int64_t b = 0; b < plan.buckets(); ++b) {
-      const std::int64_t first = plan.bucket[b], entries = plan.bucket[b + 1] - first;
-      if (entries > 0) items_.push_back(Item::of_entries(t, first, entries));
-    }
-    for (std::int64_t first = plan.bucket.back(); first < plan.entries(); first += kOnceRun)
-      items_.push_back(Item::of_entries(t, first, std::min(kOnceRun, plan.entries() - first)));
-  }
-}
-
-/// Has all workers sum the gradients of rows that would keep one of them busy for too long. Returns
-/// how many workers took part.
-std::int32_t BackwardRun::sum_hot_rows(Workers& workers) {
-  hot_.clear();
-  std::int64_t floats = 0;
-  for (const Item& item : items_) floats += item.entries * tables_[item.table].run->rows.dim;
-  for (Item& item : items_) {
-    const TableRun& run = *tables_[item.table].run;
-    const bool is_bucket = item.small_tables == 0 && item.first < run.plan.bucket.back();
-    if (is_bucket && run.accumulates &&
-        outweighs_its_worker(item.entries, std::ssize(run.plan.piece), run.rows.dim, floats,
-                             workers.count()))
-      item.hot = hot_.find(run, item.first, item.entries);
-  }
-  const std::int32_t took_part = hot_.sum(workers, level_);
-  for (Item& item : items_)
-    if (item.hot != nullptr) item.left -= item.hot->entries();
-  return took_part;
-}
-
-/// Entries of hot rows count, though they are never grouped, because the next batch may be alike
-/// and its sample may not show them.
-void BackwardRun::reserve_scratch(std::int32_t workers) {
-  scratch_.reserve(std::ssize(items_), workers, [&](std::int64_t i) {
-    const Item& item = items_[i];
-    const TableRun& run = *tables_[item.table].run;
-    return item.small_tables > 0 ? ScratchPool::Need()
-                                 : ScratchPool::Need{item.entries, run.plan.wide, run.rows.dim};
-  });
-  std::int32_t half_dim = 0;  // half rows are widened wherever a worker may step some
-  for (const Table& table : tables_)
-    if (table.run->rows.is_half()) half_dim = std::max(half_dim, table.run->rows.dim);
-  if (half_dim > 0) scratch_.reserve_wide_rows(half_dim);
-  if (small_tables_ > 0) reserve_small();
-}
-
-void BackwardRun::reserve_small() {
-  std::int64_t rows = 0, floats = 0;
-  for (const Item& item : items_) {
-    if (item.small_tables == 0) continue;
-    rows = std::max(rows, item.rows);
-    floats = std::max(floats, item.rows * padded(tables_[item.table].run->rows.dim));
-  }
-  scratch_.reserve_small(rows, floats);
-}
-
-void BackwardRun::update_small(const Item& item, GroupScratch& scratch) {
+void BackwardRun::update_small(const UpdateItem& item, GroupScratch& scratch) {
   const TableUpdate* updates[kMaxSideBySide];
   std::int64_t unique[kMaxSideBySide];
   for (std::int32_t i = 0; i < item.small_tables; ++i) updates[i] = tables_[item.table + i].run;

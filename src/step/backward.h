@@ -13,6 +13,7 @@
 #include "step/scratch_pool.h"
 #include "step/table_run.h"
 #include "step/table_update.h"
+#include "step/update_items.h"
 #include "step/workers.h"
 
 namespace embertable {
@@ -77,40 +78,18 @@ class BackwardRun {
     std::int64_t set_apart = 0;
   };
 
-  /// A bucket of a table, some of its entries that are set apart, or small tables side by side.
-  struct Item {
-    std::int32_t table = 0;
-    std::int32_t small_tables = 0;  ///< 0: a bucket; else tables from `table` on
-    std::int64_t first = 0;         ///< first entry in the plan
-    std::int64_t entries = 0;
-    std::int64_t rows = 0;     ///< rows of small tables, which are of one dim
-    std::int64_t left = 0;     ///< entries but for those of hot rows
-    HotBucket* hot = nullptr;  ///< or null: the bucket has no hot rows
-
-    static Item of_entries(std::int32_t table, std::int64_t first, std::int64_t entries) {
-      return {.table = table, .first = first, .entries = entries, .left = entries};
-    }
-  };
-
   struct RowRun {
     const TableRun* table = nullptr;
     std::int64_t first = 0, last = 0;  ///< rows first <= r < last
   };
 
-  void list_row_runs(Table& table);
-  void list_small_table(std::int32_t table, std::int32_t workers);
-  void list_items(std::int32_t workers);
-  std::int32_t sum_hot_rows(Workers& workers);
-  void reserve_scratch(std::int32_t workers);
-  void reserve_small();
-  void update_small(const Item& item, GroupScratch& scratch);
+  void update_small(const UpdateItem& item, GroupScratch& scratch);
   void step_other_rows(Workers& workers);
 
   const SimdLevel level_;
   std::vector<Table> tables_;
   const std::span<NamedShares> shares_;
-  std::vector<Item> items_;
-  std::int64_t small_tables_ = 0;
+  std::vector<UpdateItem> items_;
   std::vector<RowRun> row_runs_;  ///< runs of tables where every row steps
   HotRows hot_;
   ScratchPool scratch_;

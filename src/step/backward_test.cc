@@ -138,10 +138,10 @@ TEST(UpdateEntries, SumsABucketOfOneFeature) {
       run({bags(300, 500, 4, 10, 1)}, 500, dim, buckets);
 }
 
-TEST(UpdateEntries, SumsPiecesFeaturesAndReplicas) {
+TEST(UpdateEntries, SumsPiecesFeaturesAndCores) {
   std::vector<TestFeature> features = {bags(9000, 3000, 2, 5, 1), one_hot(100, 3000, 50, 2),
                                        bags(4097, 3000, 3, 5, 3), one_hot(4096, 3000, 0, 4)};
-  features[2].replica = features[3].replica = 1;
+  features[2].core = features[3].core = 1;
   for (const std::int32_t dim : {2, 16}) {
     run(features, 3000, dim, 5);
     features[1].null_gradient = true;

@@ -32,7 +32,7 @@ struct ExpectedUpdate {
   double unique_share = 1;      ///< distinct rows per entry, 0..1
   double once_share = 0;        ///< rows that only one entry names, per entry, 0..1
   std::int64_t outputs = 0;     ///< most output rows of one source
-  bool one_source = false;      ///< all entries come from one feature of one replica
+  bool one_source = false;      ///< all entries come from one feature of one core
   bool rows_alone = true;       ///< a row steps once, by the sum of its gradients, if it is named
   bool fused = true;            ///< the rule has a form that is fused with the sum
 };

@@ -2,12 +2,20 @@
 
 #include <algorithm>
 #include <cstring>
+#include <string_view>
 
 #include "kernels/gather/gather.h"
 #include "step/bucket_policy.h"
 
 namespace embertable {
 namespace {
+
+/// Names the questions in errors.
+constexpr std::string_view kQuestions = "row numbers";
+
+/// Limit of the entries that a host may tell of: more would not fit into its memory, and those of
+/// all hosts together cannot overflow.
+constexpr std::int64_t kMostTold = std::int64_t{1} << 44;
 
 std::int64_t rows_of(const TableRun& table, std::size_t host) {
   return table.placement->shard_rows(static_cast<std::int32_t>(host));
@@ -16,27 +24,6 @@ std::int64_t rows_of(const TableRun& table, std::size_t host) {
 /// Returns the bytes of a row as it is stored.
 std::int64_t row_bytes(const TableRun& table) {
   return table.rows.dim * table.rows.element_bytes();
-}
-
-/// Hears which rows of this host the others need.
-void hear_questions(HostStep& step, Messages& messages, Channel asked_on) {
-  messages.memory().reset();
-  const std::span<const ByteSpan> received = messages.finish(asked_on);
-  for (TableRun& table : step.tables) {
-    table.route.owed.assign(received.size(), {});
-    // This host's message has its own too.
-    table.route.entries_elsewhere = table.is_replicated() ? 0 : -table.entries();
-  }
-  for (std::size_t host = 0; host < received.size(); ++host) {
-    MessageReader reader(received[host]);
-    for (TableRun& table : step.tables) {
-      if (table.is_replicated()) continue;
-      table.route.entries_elsewhere += reader.number();
-      const std::span<std::uint64_t> owed = step.memory.take<std::uint64_t>(reader.number());
-      reader.indices(table.rows.rows, owed);
-      table.route.owed[host] = owed;
-    }
-  }
 }
 
 /// A run of rows of one table that are copied into a message.
@@ -140,47 +127,6 @@ std::span<const std::byte> in_one_buffer(const TableRun& table,
   return buffer;
 }
 
-/// Sends every host the rows that it asked for, and receives those that were asked of others.
-/// The hosts also tell each other whether they have their next batch. Returns whether all have.
-bool exchange_rows(HostStep& step, Messages& messages, Workers& workers, SimdLevel level,
-                   bool has_next) {
-  Arena& memory = messages.memory();
-  memory.reset();
-  const auto bytes = memory.take_zeros<std::int64_t>(messages.hosts());
-  for (std::size_t host = 0; host < bytes.size(); ++host) {
-    bytes[host] = message_bytes<std::int64_t>(1);
-    for (const TableRun& table : step.tables)
-      bytes[host] +=
-          message_bytes<std::byte>(std::ssize(table.route.owed[host]) * row_bytes(table));
-  }
-  CopyItems items(step, workers, memory);
-  // Rows come first, so that those of many tables start on the borders of cache lines.
-  const auto send = messages.write(bytes, memory, [&](std::size_t host, MessageWriter& writer) {
-    for (const TableRun& table : step.tables) {
-      const std::span<const std::uint64_t> owed = table.route.owed[host];
-      items.add(table, owed, writer.array<std::byte>(std::ssize(owed) * row_bytes(table)).data());
-    }
-    writer.number(has_next ? 1 : 0);
-  });
-  items.copy(level);
-  messages.start(Channel::kStep, "rows", send);
-  const std::span<const ByteSpan> received = messages.finish(Channel::kStep);
-
-  const auto readers = memory.take<MessageReader>(messages.hosts());
-  const auto sent = memory.take<std::span<const std::byte>>(messages.hosts());
-  for (std::size_t host = 0; host < readers.size(); ++host)
-    readers[host] = MessageReader(received[host]);
-  for (TableRun& table : step.tables) {
-    for (std::size_t host = 0; host < readers.size(); ++host)
-      sent[host] =
-          readers[host].array<std::byte>(std::ssize(table.route.asked[host]) * row_bytes(table));
-    table.route.received = in_one_buffer(table, sent, step.memory);
-  }
-  bool all_have_next = true;
-  for (MessageReader& reader : readers) all_have_next &= reader.number() != 0;
-  return all_have_next;
-}
-
 }  // namespace
 
 void ask_for_rows(HostStep& step, Messages& messages, Channel channel) {
@@ -200,15 +146,67 @@ void ask_for_rows(HostStep& step, Messages& messages, Channel channel) {
                      [&](auto give) { std::ranges::for_each(asked, give); });
     }
   };
-  messages.start(channel, "row numbers", messages.write(bytes, step.memory, write));
+  messages.start(channel, kQuestions, messages.write(bytes, step.memory, write));
 }
 
-bool fetch_remote_rows(HostStep& step, bool training, Messages& messages, Workers& workers,
-                       SimdLevel level, Channel asked_on, bool has_next) {
-  hear_questions(step, messages, asked_on);
-  for (const TableRun& table : step.tables)
-    if (training) check_update_size(table, step.replicas_per_host);
-  return exchange_rows(step, messages, workers, level, has_next);
+void hear_questions(HostStep& step, Messages& messages, Channel asked_on) {
+  messages.memory().reset();
+  const std::span<MessageReader> questions = messages.finish(asked_on, kQuestions);
+  for (TableRun& table : step.tables) {
+    table.route.owed.assign(questions.size(), {});
+    // This host's message has its own too.
+    table.route.entries_elsewhere = table.is_replicated() ? 0 : -table.entries();
+  }
+  for (std::size_t host = 0; host < questions.size(); ++host) {
+    MessageReader& question = questions[host];
+    for (TableRun& table : step.tables) {
+      if (table.is_replicated()) continue;
+      table.route.entries_elsewhere += question.number(kMostTold);
+      const std::int64_t rows = question.number(table.rows.rows);
+      table.route.owed[host] = question.indices(rows, table.rows.rows, step.memory);
+    }
+    question.end();
+  }
+}
+
+bool swap_rows(HostStep& step, Messages& messages, Workers& workers, SimdLevel level,
+               bool has_next) {
+  Arena& memory = messages.memory();
+  memory.reset();
+  const auto bytes = memory.take_zeros<std::int64_t>(messages.hosts());
+  for (std::size_t host = 0; host < bytes.size(); ++host) {
+    bytes[host] = message_bytes<std::int64_t>(1);
+    for (const TableRun& table : step.tables)
+      bytes[host] +=
+          message_bytes<std::byte>(std::ssize(table.route.owed[host]) * row_bytes(table));
+  }
+  CopyItems items(step, workers, memory);
+  // Rows come first, so that those of many tables start on the borders of cache lines.
+  const auto send = messages.write(bytes, memory, [&](std::size_t host, MessageWriter& writer) {
+    for (const TableRun& table : step.tables) {
+      const std::span<const std::uint64_t> owed = table.route.owed[host];
+      items.add(table, owed, writer.array<std::byte>(std::ssize(owed) * row_bytes(table)).data());
+    }
+    writer.number(has_next ? 1 : 0);
+  });
+  items.copy(level);
+  constexpr std::string_view kWhat = "rows";
+  messages.start(Channel::kStep, kWhat, send);
+  const std::span<MessageReader> received = messages.finish(Channel::kStep, kWhat);
+
+  const auto sent = memory.take<std::span<const std::byte>>(messages.hosts());
+  for (TableRun& table : step.tables) {
+    for (std::size_t host = 0; host < received.size(); ++host)
+      sent[host] =
+          received[host].array<std::byte>(std::ssize(table.route.asked[host]) * row_bytes(table));
+    table.route.received = in_one_buffer(table, sent, step.memory);
+  }
+  bool all_have_next = true;
+  for (MessageReader& rows : received) {
+    all_have_next &= rows.number(1) != 0;
+    rows.end();
+  }
+  return all_have_next;
 }
 
 void put_rows_back(HostStep& step, std::int32_t host) noexcept {

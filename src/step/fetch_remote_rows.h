@@ -15,19 +15,25 @@ namespace embertable {
 /// run.
 void ask_for_rows(HostStep& step, Messages& messages, Channel channel);
 
-/// Fetches the rows that a step has asked for on a channel, and fills every table's route.
-/// Received rows are valid until the next round starts on Channel::kStep. `has_next`: this host has
-/// its next batch. Returns whether all hosts have theirs. Collective. Throws what the exchange
-/// throws and, if `training`, as check_update_size.
-bool fetch_remote_rows(HostStep& step, bool training, Messages& messages, Workers& workers,
-                       SimdLevel level, Channel asked_on, bool has_next);
+/// Hears which rows of this host the others look up: fills `owed` and `entries_elsewhere` of every
+/// table's route. Collective. Throws what the exchange throws, and IoError for a message that asks
+/// for what is not there. Requires: the step has asked on this channel.
+void hear_questions(HostStep& step, Messages& messages, Channel asked_on);
+
+/// Sends every host the rows that it asked for, and receives those that were asked of others: fills
+/// `received` of every table's route, which is valid until the next round starts on Channel::kStep.
+/// The hosts also tell each other whether they know their next step, as this one does if
+/// `has_next`. Returns whether all do. Collective. Throws what the exchange throws, and IoError for
+/// a message that does not have the rows. Requires: the questions were heard.
+bool swap_rows(HostStep& step, Messages& messages, Workers& workers, SimdLevel level,
+               bool has_next);
 
 /// Makes translated lookup plans name rows of the whole table again, so that the step can be looked
 /// up anew after an error. `host` is the step's.
 void put_rows_back(HostStep& step, std::int32_t host) noexcept;
 
 /// Returns the row of the whole table that an entry of a plan names. Requires, with several hosts:
-/// fetch_remote_rows has run.
+/// the rows were swapped.
 std::int64_t global_row(const Placement& placement, const TableRoute& route, std::int32_t host,
                         const LookupPlan& plan, std::int64_t entry);
 

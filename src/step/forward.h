@@ -10,7 +10,7 @@
 
 namespace embertable {
 
-/// A run of output rows of one feature of one replica, which is looked up as one work item.
+/// A run of output rows of one feature of one core, which is looked up as one work item.
 struct LookupItem {
   const TableRun* table = nullptr;
   const FeatureRun* feature = nullptr;

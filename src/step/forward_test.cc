@@ -154,7 +154,7 @@ TEST(Scatter, GivesEntriesTheirGain) {
 TEST(Scatter, KeepsCanonicalOrderInEachBucketWhateverTheOrderOfTiles) {
   std::mt19937 random(test_seed(5));
   std::vector<TestFeature> features(2);
-  features[1].replica = 1;
+  features[1].core = 1;
   for (int i = 0; i < 5000; ++i)
     features[0].samples.push_back(std::vector<std::uint64_t>(random() % 3, random() % 1000));
   for (int i = 0; i < 4500; ++i) features[1].samples.push_back({random() % 1000});

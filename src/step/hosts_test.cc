@@ -13,6 +13,7 @@
 #include "step/exchange_gradients.h"
 #include "step/fetch_remote_rows.h"
 #include "step/forward.h"
+#include "step/row_places.h"
 #include "step/row_router.h"
 #include "testing/step/tiny_step.h"
 
@@ -21,7 +22,7 @@ namespace {
 
 using Floats = std::vector<float>;
 
-/// Two hosts of one replica each: host 0 owns rows 0 and 1, host 1 rows 2 and 3.
+/// Two hosts of one core each: host 0 owns rows 0 and 1, host 1 rows 2 and 3.
 class TwoHosts : public testing::Test {
  protected:
   TwoHosts() {
@@ -47,7 +48,9 @@ class TwoHosts : public testing::Test {
     Workers workers(*executor, 0);
     RowRouter(simd_level()).run(tiny.step, messages.host(), workers);
     ask_for_rows(tiny.step, messages, Channel::kStep);
-    fetch_remote_rows(tiny.step, true, messages, workers, simd_level(), Channel::kStep, false);
+    hear_questions(tiny.step, messages, Channel::kStep);
+    check_update_sizes(tiny.step);
+    swap_rows(tiny.step, messages, workers, simd_level(), false);
     ForwardRun().run(tiny.step, workers, simd_level());
   }
 
@@ -127,7 +130,7 @@ TEST_F(TwoHosts, SendTheOwnersTheGradientsOfTheirRows) {
   EXPECT_EQ(steps[1]->rows(), (Floats{13, 14, 28, 29}));
 }
 
-TEST_F(TwoHosts, SetApartRowsThatOneReplicaOfOneHostNames) {
+TEST_F(TwoHosts, SetApartRowsThatOneCoreOfOneHostNames) {
   for (const auto& tiny : steps)
     tiny->table().once_ranges = RowRanges::of_rows(tiny->table().rows.rows, 2);
   on_both(step);
@@ -151,7 +154,7 @@ TEST_F(TwoHosts, ListRowsThatAreSetApartByRange) {
   std::vector<std::uint32_t> rows;
   for (std::int64_t i = plan.bucket.back(); i < plan.entries(); ++i)
     rows.push_back(static_cast<const UpdateEntry<std::uint32_t>*>(plan.entry)[i].row);
-  EXPECT_EQ(rows, (std::vector<std::uint32_t>{0, 1, 3, 2})) << "by range, then replica";
+  EXPECT_EQ(rows, (std::vector<std::uint32_t>{0, 1, 3, 2})) << "by range, then core";
 }
 
 TEST_F(TwoHosts, SendEveryEntrysGradientWithoutAccumulation) {

@@ -120,26 +120,26 @@ std::int64_t HotBucket::entries() const noexcept {
   return std::accumulate(found_.begin(), found_.end(), std::int64_t{0});
 }
 
-/// Adds a row's pieces left to right, then its replicas, in the memory of the first of each.
+/// Adds a row's pieces left to right, then its cores, in the memory of the first of each.
 float* HotBucket::total_of(std::int64_t hot) {
   const std::int64_t dim = table_->rows.dim;
-  float *total = nullptr, *replica = nullptr;
+  float *total = nullptr, *core = nullptr;
   std::int32_t number = 0;
   for (std::int64_t p = 0; p < pieces_; ++p) {
     if (found_[at(hot, p)] == 0) continue;
     float* const sum = sum_of(hot, p);
-    const std::int32_t now = table_->plan.piece[p].replica;
-    if (replica != nullptr && now == number) {
-      add(replica, sum, dim);
+    const std::int32_t now = table_->plan.piece[p].core;
+    if (core != nullptr && now == number) {
+      add(core, sum, dim);
       continue;
     }
-    if (replica != nullptr && total != nullptr) add(total, replica, dim);
-    if (total == nullptr) total = replica;
-    replica = sum;
+    if (core != nullptr && total != nullptr) add(total, core, dim);
+    if (total == nullptr) total = core;
+    core = sum;
     number = now;
   }
-  if (total == nullptr) return replica;
-  add(total, replica, dim);
+  if (total == nullptr) return core;
+  add(total, core, dim);
   return total;
 }
 

@@ -119,10 +119,10 @@ std::int64_t named(const std::vector<TestFeature>& features,
   return count;
 }
 
-TEST(HotBucket, SumsOneRowByPiecesFeaturesAndReplicas) {
+TEST(HotBucket, SumsOneRowByPiecesFeaturesAndCores) {
   std::vector<TestFeature> features = {hot_bags(9000, 2, {5}, 30, 1), hot_bags(100, 9, {5}, 30, 2),
                                        hot_bags(4097, 3, {5}, 60, 3), hot_bags(50, 3, {5}, 0, 4)};
-  features[2].replica = features[3].replica = 1;
+  features[2].core = features[3].core = 1;
   for (const std::int32_t dim : {1, 16, 33}) {
     EXPECT_EQ(same_bits(features, dim, 1), named(features, {5}));
     same_bits(features, dim, 3);

@@ -1,9 +1,9 @@
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "base/bytes.h"
@@ -70,27 +70,66 @@ class MessageWriter {
   ByteCursor<std::byte> bytes_;
 };
 
-/// Reads what a MessageWriter has written, in the same order. The memory is borrowed.
+/// Reads what a MessageWriter of another host has written, in the same order. The message and the
+/// stage's text are borrowed. Everything throws IoError, naming host, stage and place, where the
+/// message does not hold what is asked for.
 class MessageReader {
  public:
-  explicit MessageReader(ByteSpan bytes) : bytes_(bytes) {}
+  MessageReader(ByteSpan message, std::int32_t host, const Stage& stage)
+      : message_(message), bytes_(message), host_(host), stage_(stage) {}
 
   template <class T>
   std::span<const T> array(std::int64_t count) {
+    if (!holds<T>(count)) refuse_length(count, sizeof(T));
     return std::span(reinterpret_cast<const T*>(bytes_.take(message_bytes<T>(count))), count);
   }
-  std::int64_t number() { return array<std::int64_t>(1)[0]; }
 
-  /// Reads `out.size()` numbers below `limit`.
-  template <class Number>
-  void indices(std::int64_t limit, std::span<Number> out) {
-    with_index_type(index_width(limit), [&]<class Integer>(Integer) {
-      std::ranges::copy(array<Integer>(std::ssize(out)), out.begin());
-    });
+  /// Reads a number of 0 to `most`.
+  std::int64_t number(std::int64_t most) {
+    const std::int64_t number = array<std::int64_t>(1)[0];
+    if (number < 0 || number > most) refuse_number(number, most);
+    return number;
   }
 
+  /// Reads `count` numbers below `limit` into memory that is taken from `memory`.
+  std::span<std::uint64_t> indices(std::int64_t count, std::int64_t limit, Arena& memory) {
+    std::span<std::uint64_t> numbers;
+    with_index_type(index_width(limit), [&]<class Integer>(Integer) {
+      const std::span<const Integer> sent = array<Integer>(count);
+      numbers = memory.take<std::uint64_t>(count);
+      const std::uint64_t last = static_cast<std::uint64_t>(limit) - 1;
+      std::uint64_t outside = 0;  // top bit: a number is above the last
+      for (std::size_t i = 0; i < sent.size(); ++i) {
+        numbers[i] = sent[i];
+        outside |= numbers[i] | (last - numbers[i]);
+      }
+      if (outside >> 63 != 0) refuse_index(numbers, limit);
+    });
+    return numbers;
+  }
+
+  /// Requires that everything has been read.
+  void end() const {
+    if (!bytes_.at_end()) refuse_rest();
+  }
+
+  [[noreturn]] void refuse(const std::string& rule) const;
+
  private:
+  template <class T>
+  bool holds(std::int64_t count) const noexcept {
+    return count >= 0 && static_cast<std::uint64_t>(count) <= bytes_.left() / sizeof(T) &&
+           bytes_.holds(static_cast<std::uint64_t>(message_bytes<T>(count)));
+  }
+  [[noreturn]] void refuse_length(std::int64_t count, std::size_t bytes) const;
+  [[noreturn]] void refuse_number(std::int64_t number, std::int64_t most) const;
+  [[noreturn]] void refuse_index(std::span<const std::uint64_t> numbers, std::int64_t limit) const;
+  [[noreturn]] void refuse_rest() const;
+
+  ByteSpan message_;
   ByteCursor<const std::byte> bytes_;
+  std::int32_t host_;
+  Stage stage_;
 };
 
 /// The messages of one host to all others, in memory that is reused.
@@ -132,21 +171,23 @@ class Messages {
     exchange_->start(channel, {what, step_}, send);
   }
 
-  /// Makes messages as `write` does and sends them. Collective. Returns what came from each host,
-  /// valid until the next call.
+  /// Makes messages as `write` does and sends them. Collective. Returns readers as `finish` does.
   template <class Write>
-  std::span<const ByteSpan> swap(std::string_view what, std::span<const std::int64_t> bytes,
-                                 Write make) {
+  std::span<MessageReader> swap(std::string_view what, std::span<const std::int64_t> bytes,
+                                Write make) {
     start(Channel::kStep, what, write(bytes, memory_, make));
-    return finish(Channel::kStep);
+    return finish(Channel::kStep, what);
   }
 
-  /// Returns what came from each host, valid until the channel's next round starts and the memory
-  /// is reset.
-  std::span<const ByteSpan> finish(Channel channel) {
+  /// Returns readers of what came from each host, valid until the channel's next round starts and
+  /// the memory is reset. Collective. `what` names the messages in errors.
+  std::span<MessageReader> finish(Channel channel, std::string_view what) {
     const std::span<ByteSpan> received = memory_.take<ByteSpan>(hosts());
+    const std::span<MessageReader> readers = memory_.take<MessageReader>(hosts());
     exchange_->finish(channel, received);
-    return received;
+    for (std::int32_t host = 0; host < hosts(); ++host)
+      readers[host] = MessageReader(received[host], host, {what, step_});
+    return readers;
   }
 
  private:

@@ -12,7 +12,7 @@
 
 namespace embertable {
 
-/// Finds the entries of rows that no other entry of their table names, whatever feature or replica
+/// Finds the entries of rows that no other entry of their table names, whatever feature or core
 /// it is of, where a step sets them apart (TableRun::once_ranges). Their rows need no grouping and
 /// no sum, so they are updated range by range of rows, in the order of the output rows, whose
 /// gradients are then read one after the other. Most of them are found, but not those that share a

@@ -27,12 +27,12 @@ struct Source {
   std::vector<std::vector<std::uint32_t>> samples;
   Floats gradient;
   Floats denominators;  ///< or empty
-  std::int32_t replica = 0;
+  std::int32_t core = 0;
 };
 
-Source random_source(std::size_t samples, std::uint32_t rows, std::int32_t replica,
+Source random_source(std::size_t samples, std::uint32_t rows, std::int32_t core,
                      std::mt19937& random) {
-  Source source = {.replica = replica};
+  Source source = {.core = core};
   for (std::size_t i = 0; i < samples; ++i) {
     auto& sample = source.samples.emplace_back();
     for (auto n = random() % 5; n > 0; --n)
@@ -53,7 +53,7 @@ Floats rows_after(const std::vector<Source>& sources, std::uint32_t rows, std::i
   TinyStep tiny(rows, buckets);
   tiny.table().once_ranges = RowRanges::of_rows(rows, ranges);
   for (const Source& source : sources) {
-    tiny.add(source.samples, source.gradient, false, source.replica);
+    tiny.add(source.samples, source.gradient, false, source.core);
     if (weighted) tiny.divide_by(source.denominators);
   }
   Workers regions(executor, 0);
@@ -169,11 +169,11 @@ TEST(OnceRows, TakeMemoryForEntriesNotForWorkersTimesEntries) {
   }
 }
 
-TEST(OnceRows, ThatAnotherFeatureOrReplicaNamesAreNot) {
+TEST(OnceRows, ThatAnotherFeatureOrCoreNamesAreNot) {
   for (const std::int32_t workers : {1, 2, 20}) {
-    for (const std::int32_t replica : {0, 1}) {
+    for (const std::int32_t core : {0, 1}) {
       Source a = {.samples = {{1, 2}, {}, {3}}, .gradient = {1, 1, 2, 2, 3, 3}};
-      Source b = {.samples = {{3}, {4}}, .gradient = {5, 5, 6, 6}, .replica = replica};
+      Source b = {.samples = {{3}, {4}}, .gradient = {5, 5, 6, 6}, .core = core};
       std::int64_t apart = 0;
       const Floats rows = rows_after({a, b}, 100, 1, workers, 1, false, &apart);
       EXPECT_EQ(apart, 3);  // rows 1, 2 and 4

@@ -18,8 +18,8 @@ bool is_received(Index row) {
 
 /// Entries for rows that a host holds, and the pieces that their gradients are in.
 struct OwnEntries {
-  const LookupPlan* plan = nullptr;     ///< plan of a feature of an own replica; or
-  std::span<const std::uint64_t> sent;  ///< rows that a replica of another host named
+  const LookupPlan* plan = nullptr;     ///< plan of a feature of an own core; or
+  std::span<const std::uint64_t> sent;  ///< rows that a core of another host named
   std::int64_t first_piece = 0;
 };
 
@@ -117,10 +117,10 @@ struct PlannedUpdate {
   void place() const { table->wide ? place_as<std::uint64_t>() : place_as<std::uint32_t>(); }
 };
 
-/// Lists what the update of a table consists of, by replica: its own entries, and what the others
+/// Lists what the update of a table consists of, by core: its own entries, and what the others
 /// sent. Makes room for the entries.
 PlannedUpdate plan_own_update(TableRun& table, std::span<const SentGradients> sent, std::int32_t me,
-                              std::int32_t replicas_per_host, Arena& memory) {
+                              std::int32_t cores_per_host, Arena& memory) {
   std::int64_t num_pieces = 0, entries = table.entries();
   for (const FeatureRun& feature : table.features) num_pieces += pieces_for(feature.plan->outputs);
   for (const SentGradients& of : sent) {
@@ -137,18 +137,19 @@ PlannedUpdate plan_own_update(TableRun& table, std::span<const SentGradients> se
   GradientPiece* piece = pieces.data();
   std::size_t num_sources = 0;
   bool gain = false;
-  for (std::int32_t r = 0; std::cmp_less(r, sent.size()); ++r) {
-    const std::int32_t host = r / replicas_per_host;
+  for (std::int32_t core = 0; std::cmp_less(core, sent.size()); ++core) {
+    const std::int32_t host = core / cores_per_host;
     if (host != me) {
-      sources[num_sources++] = {nullptr, sent[r].row, piece - pieces.data()};
-      piece = append_pieces(sent[r].gradient, std::ssize(sent[r].row), table.rows.dim, r, piece);
+      sources[num_sources++] = {nullptr, sent[core].row, piece - pieces.data()};
+      piece = append_pieces(sent[core].gradient, std::ssize(sent[core].row), table.rows.dim, core,
+                            piece);
       continue;
     }
     for (const FeatureRun& feature : table.features) {
-      if (feature.replica != r) continue;
+      if (feature.core != core) continue;
       gain |= feature.plan->has_gain();
       sources[num_sources++] = {feature.plan, {}, piece - pieces.data()};
-      piece = append_pieces(feature.gradient, feature.plan->outputs, table.rows.dim, r, piece);
+      piece = append_pieces(feature.gradient, feature.plan->outputs, table.rows.dim, core, piece);
     }
   }
   UpdatePlan& update = table.plan;
@@ -184,9 +185,9 @@ void plan_own_updates(HostStep& step, std::span<const SentGradients> sent, std::
   const auto updates = step.memory.take<PlannedUpdate>(std::ssize(step.tables));
   std::int64_t floats = 0;
   for (std::size_t t = 0; t < updates.size(); ++t) {
-    const std::size_t replicas = sent.size() / updates.size();
-    updates[t] = plan_own_update(step.tables[t], sent.subspan(t * replicas, replicas), me,
-                                 step.replicas_per_host, step.memory);
+    const std::size_t cores = sent.size() / updates.size();
+    updates[t] = plan_own_update(step.tables[t], sent.subspan(t * cores, cores), me,
+                                 step.cores_per_host, step.memory);
     floats += updates[t].floats;
   }
   workers.run(std::ssize(updates), floats,

@@ -30,7 +30,8 @@ bool RemoteRows::asked_for(const HostStep& step) noexcept {
 
 bool RemoteRows::fetch(HostStep& step, bool training, bool has_next) {
   if (left_) {
-    if (exchange_.is_open(Channel::kAhead)) messages_.finish(Channel::kAhead);
+    if (exchange_.is_open(Channel::kAhead))
+      messages_.finish(Channel::kAhead, "dropped row numbers");
     left_ = false;
     kept_->memory.reset();
   }
@@ -38,8 +39,9 @@ bool RemoteRows::fetch(HostStep& step, bool training, bool has_next) {
   if (!asked) ask(step, Channel::kStep);
   // The questions of another step, or of an earlier engine, may be on their way.
   const bool may_ask_ahead = has_next && (asked || !exchange_.is_open(Channel::kAhead));
-  const bool all_may = fetch_remote_rows(step, training, messages_, workers_, level_,
-                                         asked ? Channel::kAhead : Channel::kStep, may_ask_ahead);
+  hear_questions(step, messages_, asked ? Channel::kAhead : Channel::kStep);
+  if (training) check_update_sizes(step);
+  const bool all_may = swap_rows(step, messages_, workers_, level_, may_ask_ahead);
   if (asked) ahead_ = nullptr;
   return all_may;
 }
@@ -48,7 +50,14 @@ void RemoteRows::ask_ahead(HostStep& next, std::int64_t number) {
   ahead_ = &next;
   const std::int64_t running = messages_.step();
   messages_.set_step(number);
-  ask(next, Channel::kAhead);
+  try {
+    ask(next, Channel::kAhead);
+  } catch (...) {
+    messages_.set_step(running);
+    // Other hosts may read the questions as long as their round is open.
+    if (!exchange_.is_open(Channel::kAhead)) drop_questions();
+    throw;
+  }
   messages_.set_step(running);
 }
 

@@ -27,11 +27,13 @@ class RemoteRows {
 
   /// Asks for the rows of a step, unless that was done ahead, and fetches them. `has_next`: this
   /// host knows its next step. Returns whether to ask for that ahead, which all hosts then do.
-  /// Collective. Throws as fetch_remote_rows.
+  /// Collective. Throws what the exchange throws, IoError for a message of another host that does
+  /// not hold what it should, and ValueError for an update that is too large.
   bool fetch(HostStep& step, bool training, bool has_next);
 
   /// Asks for the rows of the next step, whose number is `number`, -1 if it does not train.
-  /// Collective. Requires: `fetch` has returned true; the step is ready for its forward.
+  /// Collective. If it throws, nothing was asked. Requires: `fetch` has returned true; the step is
+  /// ready for its forward.
   void ask_ahead(HostStep& next, std::int64_t number);
 
   /// Keeps the next step's questions until the process ends if the other hosts may still read them.

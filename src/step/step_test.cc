@@ -210,14 +210,14 @@ TEST(CheckUpdateSize, LimitsTheEntriesOfABucket) {
       refusal(several, 4),
       "table 'tiny': a step may have at most 4 entries for rows that are updated together, got "
       "5");
-  // Another host's three replicas name row 1 too.
+  // Another host's three cores name row 1 too.
   const std::vector<std::uint64_t> asked = {1};
   several.table().route.owed = {{}, asked};
   EXPECT_EQ(refusal(several, 8), "");
   EXPECT_NE(refusal(several, 7), "");
 }
 
-TEST(CheckUpdateSize, LimitsTheEntriesOfAReplicaForRowsOfOthers) {
+TEST(CheckUpdateSize, LimitsTheEntriesOfACoreForRowsOfOthers) {
   constexpr std::uint32_t kReceived = kReceivedBit<std::uint32_t>;
   TinyStep tiny(100);
   tiny.add({{kReceived, kReceived + 1, kReceived + 2}, {0}}, {}, false, 1);

@@ -50,18 +50,18 @@ struct ZeroedTile {
 };
 
 /// Returns an upper bound of the entries that are grouped at once: those of a bucket, of which
-/// `others` may come from other hosts, or those of one replica whose sums are sent.
-std::int64_t largest_group(const TableRun& table, std::int32_t replicas_per_host,
+/// `others` may come from other hosts, or those of one core whose sums are sent.
+std::int64_t largest_group(const TableRun& table, std::int32_t cores_per_host,
                            std::int64_t others) {
   const auto buckets = static_cast<std::uint32_t>(table.buckets);
   std::vector<std::int64_t> in_bucket(buckets);
-  std::map<std::int32_t, std::int64_t> received_in;  // by replica
+  std::map<std::int32_t, std::int64_t> received_in;  // by core
   for (const FeatureRun& feature : table.features) {
-    if (table.is_replicated()) received_in[feature.replica] += feature.plan->row.size;
+    if (table.is_replicated()) received_in[feature.core] += feature.plan->row.size;
     feature.plan->visit_rows([&]<class Index>(const Index* row) {
       for (std::int64_t j = 0; j < feature.plan->row.size; ++j)
         ++((row[j] & kReceivedBit<Index>) == 0 ? in_bucket[bucket_of(row[j], buckets)]
-                                               : received_in[feature.replica]);
+                                               : received_in[feature.core]);
     });
   }
   if (table.accumulates) {
@@ -70,10 +70,10 @@ std::int64_t largest_group(const TableRun& table, std::int32_t replicas_per_host
       for (const std::uint64_t row : owed)
         in_bucket[table.wide ? bucket_of(row, buckets)
                              : bucket_of(static_cast<std::uint32_t>(row), buckets)] +=
-            replicas_per_host;
+            cores_per_host;
   }
   std::int64_t largest = *std::ranges::max_element(in_bucket) + others;
-  for (const auto& [replica, entries] : received_in) largest = std::max(largest, entries);
+  for (const auto& [core, entries] : received_in) largest = std::max(largest, entries);
   return largest;
 }
 
@@ -98,23 +98,23 @@ struct UpdateSize {
   }
 };
 
-void check_groups(const TableRun& table, std::int32_t replicas_per_host, std::int64_t most_grouped,
+void check_groups(const TableRun& table, std::int32_t cores_per_host, std::int64_t most_grouped,
                   std::int64_t others) {
-  const std::int64_t largest = largest_group(table, replicas_per_host, others);
+  const std::int64_t largest = largest_group(table, cores_per_host, others);
   if (largest > most_grouped) refuse_group(table, most_grouped, largest);
 }
 
 /// Adds what the other hosts may send.
-UpdateSize with_others(UpdateSize size, const TableRun& table, std::int32_t replicas_per_host) {
+UpdateSize with_others(UpdateSize size, const TableRun& table, std::int32_t cores_per_host) {
   if (!table.accumulates) {
-    const std::int64_t replicas = (std::ssize(table.route.owed) - 1) * replicas_per_host;
+    const std::int64_t cores = (std::ssize(table.route.owed) - 1) * cores_per_host;
     size.entries += table.route.entries_elsewhere;
-    size.pieces += table.route.entries_elsewhere / kPieceRows + replicas;
+    size.pieces += table.route.entries_elsewhere / kPieceRows + cores;
     return size;
   }
   for (const std::span<const std::uint64_t> owed : table.route.owed) {
-    size.entries += std::ssize(owed) * replicas_per_host;
-    size.pieces += pieces_for(std::ssize(owed)) * replicas_per_host;
+    size.entries += std::ssize(owed) * cores_per_host;
+    size.pieces += pieces_for(std::ssize(owed)) * cores_per_host;
   }
   return size;
 }
@@ -172,14 +172,18 @@ ExpectedUpdate expected_update(const StepTable& table) {
           .fused = table.update_groups != nullptr};
 }
 
-void check_update_size(const TableRun& table, std::int32_t replicas_per_host,
+void check_update_size(const TableRun& table, std::int32_t cores_per_host,
                        std::int64_t most_grouped) {
   UpdateSize size = {.entries = table.entries()};
   for (const FeatureRun& feature : table.features) size.pieces += pieces_for(feature.plan->outputs);
-  if (!table.route.owed.empty()) size = with_others(size, table, replicas_per_host);
+  if (!table.route.owed.empty()) size = with_others(size, table, cores_per_host);
   size.check(table);
   if (size.entries > most_grouped)
-    check_groups(table, replicas_per_host, most_grouped, size.entries - table.entries());
+    check_groups(table, cores_per_host, most_grouped, size.entries - table.entries());
+}
+
+void check_update_sizes(const HostStep& step) {
+  for (const TableRun& table : step.tables) check_update_size(table, step.cores_per_host);
 }
 
 void check_planned_size(const TableRun& table, std::int64_t most_grouped) {
@@ -192,7 +196,7 @@ void check_planned_size(const TableRun& table, std::int64_t most_grouped) {
 
 void plan_updates(HostStep& step) {
   for (TableRun& table : step.tables) {
-    check_update_size(table, step.replicas_per_host);
+    check_update_size(table, step.cores_per_host);
     const std::int64_t entries = table.entries();
     UpdatePlan& update = table.plan;
     update = {.wide = table.wide,
@@ -226,11 +230,11 @@ void select_zeros(HostStep& step, Workers& workers) {
 }
 
 GradientPiece* append_pieces(const float* gradient, std::int64_t outputs, std::int64_t dim,
-                             std::int32_t replica, GradientPiece* to) {
+                             std::int32_t core, GradientPiece* to) {
   static constexpr float kZeros[TableConfig::kMaxDim] = {};
   for (std::int64_t first = 0; first < outputs; first += kPieceRows)
-    *to++ = gradient != nullptr ? GradientPiece{gradient + first * dim, dim, replica}
-                                : GradientPiece{kZeros, 0, replica};
+    *to++ = gradient != nullptr ? GradientPiece{gradient + first * dim, dim, core}
+                                : GradientPiece{kZeros, 0, core};
   return to;
 }
 
@@ -241,8 +245,8 @@ void point_at_gradients(HostStep& step) {
     const std::span<GradientPiece> piece = step.memory.take<GradientPiece>(pieces);
     GradientPiece* end = piece.data();
     for (const FeatureRun& feature : table.features)
-      end = append_pieces(feature.gradient, feature.plan->outputs, table.rows.dim, feature.replica,
-                          end);
+      end =
+          append_pieces(feature.gradient, feature.plan->outputs, table.rows.dim, feature.core, end);
     table.plan.piece = piece;
     table.gradients = {.piece = piece.data()};
     if (table.features.size() == 1 && pieces > 0) {

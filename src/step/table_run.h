@@ -20,10 +20,10 @@
 
 namespace embertable {
 
-/// One feature of one replica on its way through a step.
+/// One feature of one core on its way through a step.
 struct FeatureRun {
   LookupPlan* plan = nullptr;
-  std::int32_t replica = 0;         ///< number of the replica among those of all hosts
+  std::int32_t core = 0;            ///< number of the core among those of all hosts
   std::int64_t index = 0;           ///< number by which the caller finds it
   float* out = nullptr;             ///< activation, [plan->outputs, dim]; null: none is wanted
   const float* gradient = nullptr;  ///< gradient of the activation, its shape; null: zeros
@@ -66,7 +66,7 @@ struct TableRun : StepTable {
   /// are not.
   RowRanges once_ranges;
   bool reads_to_level2 = false;      ///< see reads_through_level2
-  std::vector<FeatureRun> features;  ///< canonical order: replica, feature
+  std::vector<FeatureRun> features;  ///< canonical order: core, feature
   TableRoute route;
 
   std::int64_t entries() const;
@@ -75,7 +75,7 @@ struct TableRun : StepTable {
 /// What one host keeps of a step from its lookups until its gradients have been applied. Reused.
 struct HostStep {
   std::vector<TableRun> tables;
-  std::int32_t replicas_per_host = 1;
+  std::int32_t cores_per_host = 1;
   Arena memory;  ///< memory of plans and routes; reset when the next step starts
 };
 
@@ -91,11 +91,15 @@ ExpectedUpdate expected_update(const StepTable& table);
 
 /// Throws ValueError if the update of a table might have more entries or output rows than 32 bits
 /// number, or more entries of one bucket than can be grouped. What other hosts send counts too:
-/// sums of gradients, one per replica and row, or without accumulation at most all their entries,
+/// sums of gradients, one per core and row, or without accumulation at most all their entries,
 /// each of which is an output row then. Of a replicated table, only the own part is known before
 /// gradients are exchanged.
-void check_update_size(const TableRun& table, std::int32_t replicas_per_host,
+void check_update_size(const TableRun& table, std::int32_t cores_per_host,
                        std::int64_t most_grouped = kMostGrouped);
+
+/// Throws as check_update_size for every table of a step. Requires, with several hosts: it is known
+/// what they look up.
+void check_update_sizes(const HostStep& step);
 
 /// Throws as check_update_size for an update that is planned.
 void check_planned_size(const TableRun& table, std::int64_t most_grouped = kMostGrouped);
@@ -112,7 +116,7 @@ void select_zeros(HostStep& step, Workers& workers);
 
 /// Appends the pieces of one gradient [outputs, dim] (null: zeros). Returns the end.
 GradientPiece* append_pieces(const float* gradient, std::int64_t outputs, std::int64_t dim,
-                             std::int32_t replica, GradientPiece* to);
+                             std::int32_t core, GradientPiece* to);
 
 /// Lists the pieces of every table's gradients in its update plan. Requires: one host.
 void point_at_gradients(HostStep& step);

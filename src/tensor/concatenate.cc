@@ -12,12 +12,18 @@ namespace {
 /// Copies to contiguous elements.
 void copy_packed(const Tensor& from, std::byte* to, Executor* executor) {
   const std::span<const std::byte> bytes = from.bytes();
-  sharded::for_ranges(std::ssize(bytes), 1, executor, [&](std::int64_t first, std::int64_t last) {
+  for_ranges(std::ssize(bytes), 1, executor, [&](std::int64_t first, std::int64_t last) {
     std::copy(bytes.begin() + first, bytes.begin() + last, to + first);
   });
 }
 
 }  // namespace
+
+Shape joined(const Shape& first, const Shape& second) {
+  Shape shape = first;
+  for (const std::int64_t dim : second.dims()) shape = shape.append(dim);
+  return shape;
+}
 
 Tensor concatenate(std::span<const Tensor> pieces, int axis, Executor* executor) {
   const Tensor& first = pieces.front();

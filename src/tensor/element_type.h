@@ -42,5 +42,8 @@ inline bool is_half(DType dtype) noexcept {
 inline bool is_integer(DType dtype) noexcept {
   return dtype == DType::kInt32 || dtype == DType::kInt64;
 }
+inline bool is_floating(DType dtype) noexcept {
+  return is_half(dtype) || dtype == DType::kFloat32 || dtype == DType::kFloat64;
+}
 
 }  // namespace embertable

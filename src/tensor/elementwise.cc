@@ -211,10 +211,10 @@ Tensor run(const TypedOperator& how, const Tensor& x, const Tensor& y, const Sha
   const BroadcastWalk walk(shape, x.shape(), y.shape());
   const std::byte *from_x = x.data(), *from_y = y.data();
   std::byte* out = result.mutable_bytes().data();
-  sharded::for_ranges(result.size(), how.element_bytes, executor,
-                      [&](std::int64_t first, std::int64_t last) {
-                        run_range(how, walk, from_x, from_y, out, first, last);
-                      });
+  for_ranges(result.size(), how.element_bytes, executor,
+             [&](std::int64_t first, std::int64_t last) {
+               run_range(how, walk, from_x, from_y, out, first, last);
+             });
   return result;
 }
 
@@ -258,11 +258,9 @@ template <class To, class From, class Make>
 void map(const Tensor& from, Tensor& to, Executor* executor, const Make& make) {
   const Stored<From>* source = stored<From>(from);
   To* target = to.mutable_values<To>().data();
-  sharded::for_ranges(from.size(), sizeof(From), executor,
-                      [&](std::int64_t first, std::int64_t last) {
-                        for (std::int64_t i = first; i < last; ++i)
-                          target[i] = make(loaded<From>(source[i]));
-                      });
+  for_ranges(from.size(), sizeof(From), executor, [&](std::int64_t first, std::int64_t last) {
+    for (std::int64_t i = first; i < last; ++i) target[i] = make(loaded<From>(source[i]));
+  });
 }
 
 template <class To, class From>

@@ -132,10 +132,10 @@ Tensor matrix_product(const Tensor& x, const Tensor& y, Executor* executor) {
                                .from_y = from_y};
       const std::int64_t rows = result.size() / size.columns;
       const std::int64_t work = size.inner * size.columns * std::int64_t{sizeof(T)};
-      sharded::for_ranges((rows + kRowsAtOnce - 1) / kRowsAtOnce, work, executor,
-                          [&](std::int64_t first, std::int64_t last) {
-                            all.multiply(first * kRowsAtOnce, std::min(last * kRowsAtOnce, rows));
-                          });
+      for_ranges((rows + kRowsAtOnce - 1) / kRowsAtOnce, work, executor,
+                 [&](std::int64_t first, std::int64_t last) {
+                   all.multiply(first * kRowsAtOnce, std::min(last * kRowsAtOnce, rows));
+                 });
     }
   });
   return result;

@@ -4,8 +4,10 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 #include <utility>
 
+#include "base/enumerators.h"
 #include "base/memory.h"
 #include "embertable/errors.h"
 #include "tensor/strides.h"
@@ -22,6 +24,7 @@ void check_shape(const Shape& shape) {
 }
 
 std::int64_t checked_bytes(DType dtype, const Shape& shape) {
+  check_enumerator(dtype, DType::kFloat16, "tensor: dtype");
   check_shape(shape);
   std::int64_t bytes = 0;
   if (__builtin_mul_overflow(shape.num_elements(), byte_width(dtype), &bytes))
@@ -74,7 +77,8 @@ std::int64_t byte_width(DType dtype) noexcept {
 std::string_view to_string(DType dtype) noexcept {
   constexpr std::string_view kNames[] = {"float32", "float64",  "int32",  "int64",
                                          "bool",    "bfloat16", "float16"};
-  return kNames[static_cast<std::size_t>(dtype)];
+  const auto i = static_cast<std::size_t>(dtype);
+  return i < std::size(kNames) ? kNames[i] : "?";
 }
 
 Tensor::Tensor(DType dtype, const Shape& shape)

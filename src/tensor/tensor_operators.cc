@@ -6,6 +6,7 @@
 #include <cmath>
 #include <string>
 
+#include "base/enumerators.h"
 #include "base/float_environment.h"
 #include "embertable/errors.h"
 #include "tensor/element_type.h"
@@ -133,6 +134,7 @@ Tensor computed_half(Op what, const Tensor& x, const Tensor& y, const Shape& sha
 }  // namespace
 
 Tensor binary(BinaryOperator what, const Operand& left, const Operand& right) {
+  check_enumerator(what, Op::kMatMul, "binary operator");
   const FloatEnvironment environment;
   Executor* const executor = left.executor() != nullptr ? left.executor() : right.executor();
   Sides sides(what, left, right);
@@ -152,6 +154,7 @@ Tensor binary(BinaryOperator what, const Operand& left, const Operand& right) {
 }
 
 Tensor unary(UnaryOperator what, const Operand& side) {
+  check_enumerator(what, UnaryOperator::kInvert, "unary operator");
   const FloatEnvironment environment;
   const char* const called = kUnaryNames[static_cast<std::size_t>(what)];
   const auto* x = std::get_if<Tensor>(&side.value());

@@ -185,6 +185,16 @@ TEST(TensorOperators, NothingIsPromotedAndDTypesAreChecked) {
   EXPECT_SAME(line<std::int32_t>({1}) / 0, line<double>({kInfinite}));
 }
 
+TEST(TensorOperators, TakeNoNumberThatIsNoOperator) {
+  const Tensor x = line<float>({1});
+  EXPECT_EQ(refusal<ValueError>([&] { binary(static_cast<BinaryOperator>(40), x, x); }),
+            "binary operator: unknown value 40");
+  EXPECT_EQ(refusal<ValueError>([&] { binary(static_cast<BinaryOperator>(17), x, x); }),
+            "binary operator: unknown value 17");
+  EXPECT_EQ(refusal<ValueError>([&] { unary(static_cast<UnaryOperator>(3), x); }),
+            "unary operator: unknown value 3");
+}
+
 TEST(TensorOperators, AShardedVariableIsItsRows) {
   const ShardedVariable variable({Variable(line<float>({1})), Variable(line<float>({2, 3}))},
                                  {.name = "v"});

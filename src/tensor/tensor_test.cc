@@ -141,6 +141,15 @@ TEST(Tensor, SaysWhatDoesNotFit) {
             "tensor: elements of shape (2) do not stand side by side; take packed() first");
 }
 
+TEST(Tensor, TakesNoNumberThatIsNoDType) {
+  const float one = 1;
+  constexpr auto kNone = static_cast<DType>(7);
+  EXPECT_EQ(refusal<ValueError>([] { Tensor(kNone, {1}); }), "tensor: dtype: unknown value 7");
+  EXPECT_EQ(refusal<ValueError>([&] { Tensor::wrap(&one, kNone, {1}, nullptr); }),
+            "tensor: dtype: unknown value 7");
+  EXPECT_EQ(to_string(kNone), "?");
+}
+
 TEST(Tensor, IdenticalComparesDTypeShapeAndBits) {
   const Tensor a = Tensor::of<float>({0, 1}, {2});
   EXPECT_TRUE(identical(a, Tensor::of<float>({0, 1}, {2})));

@@ -4,6 +4,7 @@
 
 #include "base/float_environment.h"
 #include "base/rows.h"
+#include "tensor/ranges.h"
 #include "variable/row_addresses.h"
 
 namespace embertable {
@@ -26,9 +27,6 @@ constexpr std::int64_t kLineOfRow = 64;
 
 /// Maximum number of ranges, because each takes up to 4 bytes of notes per entry.
 constexpr std::int32_t kMostRanges = 16;
-
-/// Minimum bytes for several workers: for less, starting them takes longer than the work.
-constexpr std::int64_t kParallelBytes = 256 << 10;
 
 /// Maximum number of parts: a part's number is a byte, and one number means no part.
 constexpr std::int32_t kMostParts = 255;
@@ -329,7 +327,7 @@ class ChangeRanges {
 
 bool is_much(const ChangeRows& args, std::int64_t count) {
   return args.executor != nullptr && args.executor->workers() > 1 &&
-         count * args.row_bytes >= kParallelBytes;
+         count * args.row_bytes >= kSharedOutBytes;
 }
 
 void change_by_parts(const ChangeRows& args, const ChangeEntries& entries, const ChangeSpace& space,
@@ -356,7 +354,6 @@ void change_rows(const ChangeRows& args, FunctionRef<void(const ChangePiece&)> a
   const std::int64_t count = args.indices.count;
   if (args.row_bytes == 0 || count == 0) return;
   if (!is_much(args, count)) return change_in_order(args, apply, 0, count);
-  args.scratch->reset();
   const ChangeSpace space(args, std::min(kChangeBatch, count));
   for (std::int64_t first = 0; first < count; first += kChangeBatch)
     change_batch(args, {first, std::min(kChangeBatch, count - first)}, space, apply);

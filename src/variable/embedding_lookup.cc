@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "embertable/errors.h"
+#include "tensor/concatenate.h"
 #include "variable/lookup_rows.h"
 
 namespace embertable {
@@ -80,7 +81,7 @@ Tensor embedding_lookup(const LookupParams& params, const Tensor& ids,
   const Tensor packed = ids.packed();
   std::vector<std::int64_t> memory;
   const RowIndices wanted = rows.rows_of(integers_of(packed), {}, memory);
-  Tensor result(rows.dtype(), sharded::joined(ids.shape(), rows.row_shape()));
+  Tensor result(rows.dtype(), joined(ids.shape(), rows.row_shape()));
   if (!read_rows({.addresses = rows.addresses(),
                   .indices = wanted,
                   .row_bytes = rows.row_bytes(),

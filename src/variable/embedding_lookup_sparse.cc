@@ -9,6 +9,7 @@
 #include "embertable/variables/embedding_lookup.h"
 #include "input/denominator.h"
 #include "kernels/gather/gather.h"
+#include "tensor/concatenate.h"
 #include "tensor/element_type.h"
 #include "tensor/ranges.h"
 #include "variable/lookup_entries.h"
@@ -92,16 +93,15 @@ template <class T, class Number>
 void combine(const NumberedRows& rows, const LookupEntries& entries, const Gains<Number>& gains,
              Tensor& result, std::int64_t width, Executor* executor) {
   T* out = result.mutable_values<T>().data();
-  sharded::for_ranges(std::ssize(entries.split) - 1, width * std::int64_t{sizeof(T)}, executor,
-                      [&](std::int64_t first, std::int64_t last) {
-                        Number sum[kSumTile] = {};
-                        for (std::int64_t i = first; i < last; ++i)
-                          for (std::int64_t c = 0; c < width; c += kSumTile)
-                            combine_tile<T, Number>(
-                                rows, entries, gains, static_cast<std::size_t>(i), c,
-                                std::span(sum).first(std::min(kSumTile, width - c)),
-                                out + i * width);
-                      });
+  for_ranges(std::ssize(entries.split) - 1, width * std::int64_t{sizeof(T)}, executor,
+             [&](std::int64_t first, std::int64_t last) {
+               Number sum[kSumTile] = {};
+               for (std::int64_t i = first; i < last; ++i)
+                 for (std::int64_t c = 0; c < width; c += kSumTile)
+                   combine_tile<T, Number>(rows, entries, gains, static_cast<std::size_t>(i), c,
+                                           std::span(sum).first(std::min(kSumTile, width - c)),
+                                           out + i * width);
+             });
 }
 
 void combine_floats(const NumberedRows& rows, const LookupEntries& entries,
@@ -114,13 +114,13 @@ void combine_floats(const NumberedRows& rows, const LookupEntries& entries,
   if (!gains.denominator.empty()) all.denominator = gains.denominator.data();
   all.out = result.mutable_values<float>().data();
   const SimdLevel level = simd_level();
-  sharded::for_ranges(std::ssize(entries.split) - 1, width * std::int64_t{sizeof(float)}, executor,
-                      [&](std::int64_t first, std::int64_t last) {
-                        Gather<std::uint64_t> part = all;
-                        part.first = first;
-                        part.last = last;
-                        gather(part, level);
-                      });
+  for_ranges(std::ssize(entries.split) - 1, width * std::int64_t{sizeof(float)}, executor,
+             [&](std::int64_t first, std::int64_t last) {
+               Gather<std::uint64_t> part = all;
+               part.first = first;
+               part.last = last;
+               gather(part, level);
+             });
 }
 
 /// Returns the wanted rows, one after the other, each limited.
@@ -167,12 +167,12 @@ Tensor look_up(const LookupParams& params, const FeatureIds& ids, const FeatureW
   check_enumerator(options.combiner, Combiner::kSqrtN, "lookup: combiner");
   const LookupRows rows(params, options.partition_strategy);
   sharded::check_max_norm(options, rows.dtype());
-  if (!sharded::is_floating(rows.dtype()))
+  if (!is_floating(rows.dtype()))
     throw ValueError("lookup: sums need a table of floating-point numbers, got " +
                      std::string(to_string(rows.dtype())));
   const FloatEnvironment ours;
   const LookupEntries entries = sharded::entries_of(ids, weights, rules);
-  Tensor result(rows.dtype(), sharded::joined(entries.outputs, rows.row_shape()));
+  Tensor result(rows.dtype(), joined(entries.outputs, rows.row_shape()));
   std::vector<std::int64_t> memory;
   const RowIndices wanted = rows.rows_of(entries.id, entries.source, memory);
   if (result.size() > 0)

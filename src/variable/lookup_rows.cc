@@ -165,10 +165,6 @@ RowIndices LookupRows::rows_of(IntegerSpan ids, std::span<const std::int64_t> po
   return {reinterpret_cast<const std::byte*>(memory.data()), ids.size(), true};
 }
 
-bool is_floating(DType dtype) noexcept {
-  return is_half(dtype) || dtype == DType::kFloat32 || dtype == DType::kFloat64;
-}
-
 void check_max_norm(const EmbeddingLookupOptions& options, DType dtype) {
   if (!options.max_norm) return;
   if (!(std::isfinite(*options.max_norm) && *options.max_norm > 0))
@@ -184,12 +180,6 @@ void limit_norms(Tensor& rows, std::int64_t width, double max_norm, Executor* ex
   with_element_type(rows.dtype(), [&]<class T>(ElementType<T>) {
     if constexpr (!std::is_integral_v<T>) limit_all<T>(rows, width, max_norm, executor);
   });
-}
-
-Shape joined(const Shape& first, const Shape& second) {
-  Shape shape = first;
-  for (const std::int64_t dim : second.dims()) shape = shape.append(dim);
-  return shape;
 }
 
 }  // namespace embertable::sharded

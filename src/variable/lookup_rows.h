@@ -52,16 +52,10 @@ class LookupRows {
   RowAddresses addresses_;
 };
 
-/// True for the dtypes that have a norm and a mean.
-bool is_floating(DType dtype) noexcept;
-
 /// Throws ValueError unless a lookup with these options accepts a table of that dtype.
 void check_max_norm(const EmbeddingLookupOptions& options, DType dtype);
 
 /// Multiplies each of the rows, [n, width] packed, by max_norm / max(|x|, max_norm).
 void limit_norms(Tensor& rows, std::int64_t width, double max_norm, Executor* executor);
-
-/// Returns the dims of both, one after the other.
-Shape joined(const Shape& first, const Shape& second);
 
 }  // namespace embertable::sharded

@@ -4,6 +4,7 @@
 #include <limits>
 #include <string>
 
+#include "base/enumerators.h"
 #include "embertable/errors.h"
 
 namespace embertable {
@@ -52,6 +53,10 @@ bool has_no_elements(const Shape& shape) {
 }
 
 }  // namespace
+
+ElementBytes::ElementBytes(DType dtype) : bytes_(byte_width(dtype)), dtype_(dtype) {
+  check_enumerator(dtype, DType::kFloat16, "partitioner: dtype");
+}
 
 ElementBytes::ElementBytes(std::int64_t bytes) : bytes_(bytes) {
   require_positive(bytes, "partitioner: bytes of an element");

@@ -142,6 +142,11 @@ TEST(Partitioner, SaysWhichAxisAShapeLacks) {
   EXPECT_EQ(refusal<IndexError>([] { parts(Max(4), {10, 3}, -3); }), text + "-3");
 }
 
+TEST(Partitioner, TakesNoNumberThatIsNoDType) {
+  EXPECT_EQ(refusal<ValueError>([] { ElementBytes(static_cast<DType>(7)); }),
+            "partitioner: dtype: unknown value 7");
+}
+
 TEST(Partitioner, SaysWhichDimItNeeds) {
   EXPECT_EQ(refusal<ValueError>([] {
               parts(Fixed(2), {3, Shape::kUnknown}, 1);

@@ -5,6 +5,7 @@
 #include "base/float_environment.h"
 #include "kernels/gather/gather.h"
 #include "kernels/level.h"
+#include "tensor/ranges.h"
 #include "variable/row_addresses.h"
 
 namespace embertable {
@@ -12,10 +13,6 @@ namespace {
 
 /// Number of row numbers that are made at once: they stay in the first-level cache beside the rows.
 constexpr std::int64_t kReadChunk = 1024;
-
-/// Most indices of one item of work, and the bytes of their rows where those are long.
-constexpr std::int64_t kReadItem = 16 * kReadChunk;
-constexpr std::int64_t kReadItemBytes = 1 << 20;
 
 /// Reads of at least this many bytes bypass the cache (non-temporal stores), since little of them
 /// would be left in a core's share of the last cache.
@@ -102,7 +99,7 @@ bool read_rows(const ReadRows& args) {
   };
   const std::int64_t count = args.indices.count;
   const std::int64_t at_once =
-      std::clamp<std::int64_t>(kReadItemBytes / args.row_bytes, 1, kReadItem);
+      std::clamp<std::int64_t>(kGatheredBytes / args.row_bytes, 1, kGatheredRows);
   const std::int64_t items = (count + at_once - 1) / at_once;
   if (args.executor == nullptr || items == 1) return read(0, count);
   std::atomic<bool> all = true;

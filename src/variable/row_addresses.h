@@ -19,7 +19,7 @@ struct RowBlockPlace {
   std::int64_t rows = 0;
 };
 
-/// Row numbers that the caller gave, int32 or int64. Borrowed.
+/// Row numbers, int32 or int64. Borrowed.
 struct RowIndices {
   const std::byte* data = nullptr;
   std::int64_t count = 0;
@@ -88,10 +88,10 @@ struct ChangePiece {
 /// ended.
 struct ChangeRows {
   const RowAddresses& addresses;
-  RowIndices indices;
+  RowIndices indices;  ///< each in [0, addresses.rows()); not changed during the call
   std::int64_t row_bytes = 0;
   Executor* executor = nullptr;
-  Arena* scratch = nullptr;  ///< reset and used where there is an executor
+  Arena* scratch = nullptr;  ///< taken from where there is an executor
 };
 void change_rows(const ChangeRows& args, FunctionRef<void(const ChangePiece&)> apply);
 

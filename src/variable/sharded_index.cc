@@ -53,15 +53,19 @@ Tensor selecting(const Tensor& mask, std::int64_t first, std::int64_t last) {
   return kept;
 }
 
+/// Elements that a mask over rows selects: those of the blocks before one, and its own.
+struct Selected {
+  std::int64_t before = 0, here = 0;
+};
+
 /// Cuts a mask over rows to the block, and with it the masks that go along element by element.
-void cut_masks(IndexParts& parts, std::size_t part, Block block) {
+void cut_masks(IndexParts& parts, std::size_t part, Block block, Selected selected) {
   IndexPart& rows = parts.parts[part];
-  const Tensor whole = std::exchange(rows.mask, mask_within(rows.mask, block));
+  rows.mask = mask_within(rows.mask, block);
   for (IndexPart& other : parts.parts) {
     if (&other == &rows || other.kind != IndexPart::kMask) continue;
     if (rows.trues <= 1 || other.trues <= 1) continue;
-    const std::int64_t first = trues_in(mask_within(whole, {0, block.begin}).bytes());
-    other.mask = selecting(other.mask, first, first + trues_in(rows.mask.bytes()));
+    other.mask = selecting(other.mask, selected.before, selected.before + selected.here);
   }
 }
 
@@ -72,8 +76,9 @@ std::size_t row_part(const IndexParts& parts) {
   return i;
 }
 
-/// Returns the same index for a block: `part` takes the block's share.
-IndexParts parts_within(const IndexParts& parts, std::size_t part, Block block) {
+/// Returns the same index for a block: `part` takes the block's share. `selected` is of masks.
+IndexParts parts_within(const IndexParts& parts, std::size_t part, Block block,
+                        Selected selected = {}) {
   IndexParts local = parts;
   IndexPart& rows = local.parts[part];
   if (rows.kind == IndexPart::kInteger) {
@@ -81,15 +86,9 @@ IndexParts parts_within(const IndexParts& parts, std::size_t part, Block block) 
   } else if (rows.kind == IndexPart::kSlice) {
     rows.slice = within(rows.slice, block);
   } else {
-    cut_masks(local, part, block);
+    cut_masks(local, part, block, selected);
   }
   return local;
-}
-
-/// Returns false if nothing of the block is asked for.
-bool asks_for_rows(const IndexPart& rows) {
-  if (rows.kind == IndexPart::kSlice) return rows.slice.count > 0;
-  return trues_in(rows.mask.bytes()) > 0;
 }
 
 }  // namespace
@@ -110,10 +109,17 @@ Tensor at(const ShardedState& state, std::span<const Index> parts) {
   const bool down = rows.kind == IndexPart::kSlice && rows.slice.step < 0;
   const std::size_t count = state.components.size();
   std::vector<Tensor> pieces;
+  Selected selected;
   for (std::size_t k = 0; k < count; ++k) {
     const std::size_t i = down ? count - 1 - k : k;
-    const IndexParts local = parts_within(whole, part, block(i));
-    if (asks_for_rows(local.parts[part])) pieces.push_back(piece(i, local));
+    if (rows.kind == IndexPart::kMask) {
+      selected.before +=
+          std::exchange(selected.here, trues_in(mask_within(rows.mask, block(i)).bytes()));
+      if (selected.here == 0) continue;
+    } else if (within(rows.slice, block(i)).count == 0) {
+      continue;
+    }
+    pieces.push_back(piece(i, parts_within(whole, part, block(i), selected)));
   }
   if (!pieces.empty()) return concatenate(pieces, whole.result_axis(part), state.executor());
   return index_by_parts(Tensor(state.dtype(), state.rows_shape(0)),

@@ -1,49 +1,23 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
+#include <optional>
 
+#include "base/enumerators.h"
 #include "base/float_environment.h"
 #include "embertable/errors.h"
 #include "kernels/level.h"
 #include "kernels/scatter.h"
 #include "tensor/element_type.h"
 #include "tensor/index_parts.h"
-#include "tensor/ranges.h"
 #include "tensor/strides.h"
 #include "variable/block_text.h"
+#include "variable/checked_indices.h"
 #include "variable/row_operation.h"
 #include "variable/sharded_operations.h"
 
 namespace embertable::sharded {
 namespace {
-
-/// Returns false if an index is not in [0, rows).
-template <class Id>
-bool all_in(const Id* index, const Id* end, std::int64_t rows) {
-  const std::uint64_t last = static_cast<std::uint64_t>(rows) - 1;
-  std::uint64_t signs = 0;  // sign bits of each index, and of how far it is below the last row
-  for (; index != end; ++index) {
-    const auto i = static_cast<std::uint64_t>(std::int64_t{*index});
-    signs |= i | (last - i);
-  }
-  return static_cast<std::int64_t>(signs) >= 0;
-}
-
-template <class Id>
-bool all_in(std::span<const Id> indices, std::int64_t rows, Executor* executor) {
-  std::atomic<bool> all = true;
-  for_ranges(std::ssize(indices), sizeof(Id), executor, [&](std::int64_t first, std::int64_t last) {
-    if (!all_in(indices.data() + first, indices.data() + last, rows))
-      all.store(false, std::memory_order_relaxed);
-  });
-  return all;
-}
-
-bool all_in(const Tensor& indices, std::int64_t rows, Executor* executor) {
-  return indices.dtype() == DType::kInt64 ? all_in(indices.values<std::int64_t>(), rows, executor)
-                                          : all_in(indices.values<std::int32_t>(), rows, executor);
-}
 
 RowIndices row_indices(const Tensor& packed) {
   return {packed.data(), packed.size(), packed.dtype() == DType::kInt64};
@@ -109,8 +83,8 @@ void check_div_sharding(const ShardedState& state) {
                   state.subject(), state.shape[0], state.components.size()));
 }
 
-/// Returns packed indices. Throws what ShardedVariable::sparse_read throws.
-Tensor checked_indices(const ShardedState& state, const char* operation, const Tensor& indices) {
+/// Throws what ShardedVariable::sparse_read throws for the kind of indices.
+void check_kind(const ShardedState& state, const char* operation, const Tensor& indices) {
   if (indices.rank() != 1)
     throw ValueError(fmt::format("{}{}: indices must be 1D, got shape {}", state.subject(),
                                  operation, indices.shape().to_string()));
@@ -118,21 +92,37 @@ Tensor checked_indices(const ShardedState& state, const char* operation, const T
     throw TypeError(fmt::format("{}{}: indices must be int32 or int64, got {}", state.subject(),
                                 operation, to_string(indices.dtype())));
   check_div_sharding(state);
-  // Indices that the operation would change are copied first, and checked as they are now.
-  Tensor packed = state.overlaps(indices) ? indices.copy() : indices.packed();
-  if (all_in(packed, state.shape[0], state.executor())) return packed;
-  const RowIndices all = row_indices(packed);
-  std::int64_t i = 0;
-  while (all[i] >= 0 && all[i] < state.shape[0]) ++i;
-  throw IndexError(fmt::format("{}{}: indices[{}] = {} {}{}", state.subject(), operation, i, all[i],
-                               out_of_bounds_text(0, state.shape[0]), state.at_row(all[i])));
+}
+
+[[noreturn]] void refuse_change(const ShardedState& state, const char* operation) {
+  throw IndexError(
+      fmt::format("{}{}: indices must not change during the call", state.subject(), operation));
+}
+
+/// Throws IndexError if the check found an index.
+void check_inside(const ShardedState& state, const char* operation,
+                  const std::optional<IndexOutside>& outside) {
+  if (!outside) return;
+  const auto [position, index] = *outside;
+  if (index >= 0 && index < state.shape[0]) refuse_change(state, operation);
+  throw IndexError(fmt::format("{}{}: indices[{}] = {} {}{}", state.subject(), operation, position,
+                               index, out_of_bounds_text(0, state.shape[0]), state.at_row(index)));
+}
+
+/// Returns packed indices. Throws what ShardedVariable::sparse_read throws.
+Tensor checked_indices(const ShardedState& state, const char* operation, const Tensor& indices) {
+  check_kind(state, operation, indices);
+  Tensor packed = indices.packed();
+  check_inside(state, operation,
+               find_outside(row_indices(packed), state.shape[0], state.executor()));
+  return packed;
 }
 
 void read_checked(const ShardedState& state, const Tensor& indices, std::span<std::byte> out) {
   const std::vector<RowBlockPlace> places = state.places();
   const RowAddresses addresses(state.locator, places);
   if (!read_rows({addresses, row_indices(indices), state.row_bytes, out.data(), state.executor()}))
-    throw IndexError(state.subject() + "sparse_read: indices must not change during the call");
+    refuse_change(state, "sparse_read");
 }
 
 }  // namespace
@@ -155,16 +145,22 @@ void sparse_read(const ShardedState& state, const Tensor& indices, std::span<std
 
 void scatter(ShardedState& state, ScatterOperation op, const Tensor& indices,
              const Tensor& values) {
+  check_enumerator(op, ScatterOperation::kUpdate, "scatter operation");
   const char* const operation = kScatterNames[static_cast<std::size_t>(op)];
-  const Tensor checked = checked_indices(state, operation, indices);
-  state.check_value(operation, values, checked.size());
+  check_kind(state, operation, indices);
+  // The caller's indices are read once. They may lie in rows that the operation changes.
+  state.scratch.reset();
+  const CopiedIndices copied =
+      copy_indices(row_indices(indices.packed()), state.shape[0], state.executor(), state.scratch);
+  check_inside(state, operation, copied.outside);
+  state.check_value(operation, values, indices.size());
   if (state.dtype() == DType::kBool && op != ScatterOperation::kUpdate)
     throw ValueError(fmt::format("{}{} takes numbers, not bool", state.subject(), operation));
   const Tensor source = state.overlaps(values) ? values.copy() : values.packed();
   if (op == ScatterOperation::kDiv && has_zero(source))
     throw ValueError(
         fmt::format("{}{}: an integer is divided by zero", state.subject(), operation));
-  const RowIndices rows = row_indices(checked);
+  const RowIndices& rows = copied.rows;
   const std::vector<RowBlockPlace> places = state.writable_places(state.touched_by(rows));
   const RowAddresses addresses(state.locator, places);
   const PieceChange change = {

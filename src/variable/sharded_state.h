@@ -23,7 +23,10 @@ struct ShardedState final : IndexSubject {
   Shape shape;
   RowLocator locator;
   std::int64_t row_bytes = 0;  ///< size of a row without gaps
-  Arena scratch;               ///< scratch for changes, which exclude each other
+
+  /// Scratch for changes, which exclude each other: for the largest scatter so far, its indices and
+  /// notes on up to 2^20 of them.
+  Arena scratch;
 
   DType dtype() const { return components.front().dtype(); }
   Executor* executor() const { return options.executor.get(); }

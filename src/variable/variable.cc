@@ -36,6 +36,9 @@ Variable Variable::over(VariableMemory memory, std::string name) {
   state.value =
       Tensor::wrap(memory.data, memory.dtype, memory.shape,
                    std::span(strides).first(memory.shape.dims().size()), std::move(memory.owner));
+  if (memory.data == nullptr && memory.shape.num_elements() > 0)
+    throw ValueError(fmt::format("variable '{}': memory of shape {} must have an address, got null",
+                                 name, memory.shape.to_string()));
   state.name = std::move(name);
   state.in_place = static_cast<std::byte*>(memory.data);
   state.row_stride = memory.row_stride;

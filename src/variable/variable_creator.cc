@@ -4,6 +4,7 @@
 #include <limits>
 #include <utility>
 
+#include "base/enumerators.h"
 #include "base/random.h"
 #include "embertable/errors.h"
 #include "rows/placement.h"
@@ -90,6 +91,7 @@ InitialValue InitialValue::whole(Whole make) {
 
 InitialValue InitialValue::parts(Shape full_shape, DType dtype, Part make) {
   require_function(make);
+  check_enumerator(dtype, DType::kFloat16, "initial value: dtype");
   if (!full_shape.fully_defined())
     throw ValueError("initial value: the shape must be fully defined, got " +
                      full_shape.to_string());

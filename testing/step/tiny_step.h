@@ -35,7 +35,7 @@ class TinyStep {
 
   /// One more feature. one_hot: its plan has no splits. gradient: [samples, dim], or empty: null.
   void add(const std::vector<std::vector<std::uint32_t>>& samples, std::vector<float> gradient,
-           bool one_hot = false, std::int32_t replica = 0) {
+           bool one_hot = false, std::int32_t core = 0) {
     Feature& feature = features_.emplace_back();
     feature.gradient = std::move(gradient);
     feature.split = {0};
@@ -60,7 +60,7 @@ class TinyStep {
     }
     table().features.push_back(
         {.plan = &plan,
-         .replica = replica,
+         .core = core,
          .index = std::ssize(features_) - 1,
          .out = feature.out.data(),
          .gradient = feature.gradient.empty() ? nullptr : feature.gradient.data()});

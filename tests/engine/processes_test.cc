@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <cstring>
 #include <functional>
 #include <map>
 #include <optional>
@@ -23,6 +24,7 @@
 #include "embertable/variables/sharded_variable.h"
 #include "exchange/threads_exchange.h"
 #include "step/message.h"
+#include "testing/exchange/altered_exchange.h"
 #include "testing/refusal.h"
 #include "testing/temporary_directory.h"
 
@@ -31,6 +33,7 @@ namespace {
 
 using testing::AllOf;
 using testing::HasSubstr;
+using testing::StartsWith;
 
 constexpr std::int32_t kReplicas = 12;
 constexpr std::int64_t kSamples = 6;
@@ -590,6 +593,89 @@ TEST(ProcessErrors, ARowThatIsNotThereIsNamedOnAll) {
     EXPECT_THAT(refusal<std::exception>([&] { process.engine().read_rows("films", ids, row); }),
                 HasSubstr("row must be 0 <= row < 41, got 41"));
     EXPECT_NO_THROW(process.engine().digest());
+  });
+}
+
+using Damage = std::function<void(std::vector<std::byte>&)>;
+
+/// Runs two processes. In the first, body's call `damage(what, how)` changes the next message that
+/// the second sends for `what`.
+void run_damaged(
+    const std::function<void(std::int32_t host, Process&,
+                             const std::function<void(std::string_view what, Damage how)>& damage)>&
+        body) {
+  const std::vector<std::shared_ptr<Exchange>> exchanges = exchanges_of(2);
+  std::vector<std::thread> threads;
+  for (std::int32_t host = 0; host < 2; ++host) {
+    threads.emplace_back([&, host] {
+      const auto altered = std::make_shared<AlteredExchange>(*exchanges[host]);
+      Process process({}, 2, altered);
+      body(host, process, [&](std::string_view what, const Damage& how) {
+        if (host != 0) return;
+        altered->alter = [=, done = std::make_shared<bool>(false)](
+                             std::string_view stage, std::int32_t,
+                             std::vector<std::byte>& message) {
+          if (stage == what && !std::exchange(*done, true)) how(message);
+        };
+      });
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+/// Expects what the first process says of a message of the second, and that the second is told.
+void expect_damaged(std::int32_t host, const std::string& subject,
+                    const std::function<void()>& call) {
+  if (host == 0)
+    EXPECT_THAT(refusal<IoError>(call), StartsWith("host 1: " + subject));
+  else
+    EXPECT_THAT(refusal<GivenUp>(call), StartsWith("host 0: host 1: " + subject));
+}
+
+TEST(ProcessErrors, ADamagedMessageOfAStepIsOneOnAllAndTheStepIsMadeAgain) {
+  const std::string expected = alone({}, 2);
+  const Damage shorten = [](std::vector<std::byte>& message) {
+    message.resize(message.size() - 8);
+  };
+  run_damaged([&](std::int32_t host, Process& process, const auto& damage) {
+    process.step(0);
+    process.enqueue(1);
+    for (const char* what : {"row numbers", "rows"}) {
+      damage(what, shorten);
+      expect_damaged(host, std::string(what) + " of step 2: the message must hold",
+                     [&] { process.engine().dequeue(); });
+    }
+    const Activations activations = process.engine().dequeue();
+    damage("sums of gradients", shorten);
+    expect_damaged(host, "sums of gradients of step 2: the message must hold",
+                   [&] { process.finish(activations); });
+    process.finish(activations);
+    EXPECT_EQ(process.engine().digest(), expected);
+  });
+}
+
+TEST(ProcessErrors, ADamagedRowNumberIsOneOnAllAndChangesNothing) {
+  const std::string expected = alone({}, 1);
+  run_damaged([&](std::int32_t host, Process& process, const auto& damage) {
+    process.step(0);
+    std::vector<float> row(5);
+    const std::vector<std::int64_t> first = {0};  // a row of host 0
+    for (const std::int64_t bad : {-1, 40, 41}) {
+      const Damage change = [=](std::vector<std::byte>& message) {
+        ASSERT_GE(message.size(), 16u);
+        std::memcpy(message.data() + 8, &bad, sizeof bad);
+      };
+      const std::string rule =
+          ": a row must be one of 'films' that host 0 holds, got " + std::to_string(bad);
+      damage("numbers of rows to read", change);
+      expect_damaged(host, "numbers of rows to read" + rule,
+                     [&] { process.engine().read_rows("films", first, row); });
+      process.engine().read_rows("films", first, row);
+      damage("rows to assign", change);
+      expect_damaged(host, "rows to assign" + rule,
+                     [&] { process.engine().assign_rows("films", first, row); });
+    }
+    EXPECT_EQ(process.engine().digest(), expected);
   });
 }
 

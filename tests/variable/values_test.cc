@@ -190,6 +190,25 @@ TEST(ShardedOverMemory, SaysWhatMemoryItCannotStandOver) {
             "tensor: float32 needs addresses and strides that are multiples of 4");
 }
 
+TEST(ShardedOverMemory, NeedsAnAddressWhereThereAreElements) {
+  EXPECT_EQ(refusal<ValueError>([] {
+              Variable::over({.shape = {2, 2}, .row_stride = 8}, "v");
+            }),
+            "variable 'v': memory of shape (2, 2) must have an address, got null");
+  EXPECT_EQ(Variable::over({.shape = {0, 2}, .row_stride = 8}).value().size(), 0);
+}
+
+TEST(ShardedSparse, TakesNoNumberThatIsNoOperation) {
+  ShardedVariable s = three();
+  EXPECT_EQ(refusal<ValueError>(
+                [&] { s.scatter(static_cast<ScatterOperation>(200), id_tensor({0}), line({1})); }),
+            "scatter operation: unknown value 200");
+  EXPECT_EQ(refusal<ValueError>(
+                [&] { s.scatter(static_cast<ScatterOperation>(7), id_tensor({0}), line({1})); }),
+            "scatter operation: unknown value 7");
+  EXPECT_EQ(values_in(s.value()), F({1, 2, 3}));
+}
+
 TEST(ShardedSparse, SaysWhatDoesNotFit) {
   ShardedVariable s = three();
   EXPECT_EQ(

@@ -77,9 +77,10 @@ struct RaggedTensor {
 };
 
 // Lookups are pure functions. All throw ValueError for params without parts, of rank 0, of
-// different dtypes or rows, or a max_norm that is out of range or meets a table of integers or
-// bool; IndexError naming the first id that no row has, its position, the number of rows, and the
-// variable and the part where it would be. Source: TF embedding_ops.py.
+// different dtypes or rows, a max_norm that is out of range or meets a table of integers or bool,
+// or a value that is no strategy or combiner; IndexError naming the first id that no row has, its
+// position, the number of rows, and the variable and the part where it would be. Source: TF
+// embedding_ops.py.
 
 /// Returns the row of each id, shape of the ids + shape of a row. Ids are int32 or int64 of any
 /// rank (ValueError otherwise).

@@ -17,8 +17,8 @@ class EMBERTABLE_API ElementBytes {
   /// Throws ValueError unless bytes >= 1.
   ElementBytes(std::int64_t bytes);  // NOLINT: 4 is a weight
 
-  /// Takes the size of a tensor's element.
-  ElementBytes(DType dtype) noexcept : bytes_(byte_width(dtype)), dtype_(dtype) {}  // NOLINT
+  /// Takes the size of a tensor's element. Throws ValueError for a value that is no dtype.
+  ElementBytes(DType dtype);  // NOLINT: its size is meant
 
   /// Stands for strings of any length; each partitioner chooses the size it assumes.
   static ElementBytes strings() noexcept { return {}; }

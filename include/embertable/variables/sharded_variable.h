@@ -56,8 +56,9 @@ class EMBERTABLE_API Variable {
   /// wrapped or has gaps; then it copies.
   explicit Variable(Tensor value, std::string name = "Variable");
 
-  /// Wraps caller-owned memory, which changes are written to in place. Throws ValueError for rank
-  /// 0, a stride less than a row, or memory that is not aligned for the elements.
+  /// Wraps caller-owned memory, which changes are written to in place. Only this variable may
+  /// change it while a call reads it (see Tensor::wrap). Throws ValueError for rank 0, a stride
+  /// less than a row, or memory that is null or not aligned for the elements.
   static Variable over(VariableMemory memory, std::string name = "Variable");
 
   /// Makes a variable that has only a name, dtype and shape, and no value: `value` throws
@@ -194,8 +195,8 @@ class EMBERTABLE_API ShardedVariable {
   /// Sets row indices[i] to row indices[i] (op) values[i] for i rising, so that the last of several
   /// values for one row stays in an update. indices: like in sparse_read. values: [n, ...], of this
   /// dtype. Throws what sparse_read throws, ValueError for values of another dtype or shape, for
-  /// bool unless it is an update, and for integers divided by zero; StateError naming a component
-  /// that is not assignable.
+  /// bool unless it is an update, for integers divided by zero, and for a value that is no
+  /// operation; StateError naming a component that is not assignable.
   ShardedVariable& scatter(ScatterOperation op, const Tensor& indices, const Tensor& values);
 
   /// Scatter by the operation that they are named after; batch_scatter_update equals

@@ -26,7 +26,8 @@ inline constexpr std::array<DType, 7> kDTypes = {DType::kFloat32, DType::kFloat6
 /// Returns the bytes per element.
 EMBERTABLE_API std::int64_t byte_width(DType dtype) noexcept;
 
-/// Returns "float32", "float64", "int32", "int64", "bool", "bfloat16" or "float16".
+/// Returns "float32", "float64", "int32", "int64", "bool", "bfloat16" or "float16"; "?" for a value
+/// that is no dtype.
 EMBERTABLE_API std::string_view to_string(DType dtype) noexcept;
 
 /// A number made of the upper half of a binary32's bits. Conversion rounds to nearest even; NaN
@@ -88,8 +89,8 @@ class EMBERTABLE_API Tensor {
   /// Makes a tensor of shape (0), float32.
   Tensor() noexcept = default;
 
-  /// Makes a tensor of zeros. Throws ValueError unless the shape is fully defined, IoError if the
-  /// memory cannot be had.
+  /// Makes a tensor of zeros. Throws ValueError unless the shape is fully defined, and for a value
+  /// that is no dtype; IoError if the memory cannot be had.
   Tensor(DType dtype, const Shape& shape);
 
   /// Copies `values`, row-major. Throws ValueError unless their number is that of the shape's
@@ -112,7 +113,12 @@ class EMBERTABLE_API Tensor {
   /// Wraps caller-owned memory, which is never copied and never written: the element (i, j, ...) is
   /// at data + i * byte_strides[0] + j * byte_strides[1] + .... `owner` is kept as long as a tensor
   /// sees the memory; null: the caller keeps the memory alive. Throws ValueError unless there is a
-  /// stride for each axis and every element is aligned for its type.
+  /// stride for each axis and every element is aligned for its type, and for a value that is no
+  /// dtype.
+  ///
+  /// The memory must not change while a call reads it. A call that notices a change of its indices
+  /// throws IndexError and has changed nothing; other changed elements are taken as they were
+  /// before or after.
   static Tensor wrap(const void* data, DType dtype, const Shape& shape,
                      std::span<const std::int64_t> byte_strides, std::shared_ptr<const void> owner);
 

@@ -78,8 +78,8 @@ enum class UnaryOperator : std::uint8_t { kNegate, kAbs, kInvert };
 /// Throws ValueError for two dtypes (nothing is promoted), a dtype that the operator does not take,
 /// shapes that cannot be broadcast (kEqual and kNotEqual give a scalar false and true instead, as
 /// in TensorFlow), an integer divided by zero or raised to a negative power; TypeError for two
-/// literals and for a literal that the other side's dtype cannot hold. Source: TF math_ops.py,
-/// OVERLOADABLE_OPERATORS of ops.py.
+/// literals and for a literal that the other side's dtype cannot hold; ValueError for a value that
+/// is no operator. Source: TF math_ops.py, OVERLOADABLE_OPERATORS of ops.py.
 EMBERTABLE_API Tensor binary(BinaryOperator what, const Operand& x, const Operand& y);
 
 /// Applies an operator to every element, under the same rules. Throws ValueError for a dtype that

@@ -41,7 +41,7 @@ class EMBERTABLE_API InitialValue {
 
   /// Calls `make` for one block after the other, in their order; each result has part.shape. The
   /// values of a row must not depend on the block that the row is in. Throws ValueError for an
-  /// empty function or a shape that is not fully defined.
+  /// empty function, a shape that is not fully defined, or a value that is no dtype.
   static InitialValue parts(Shape full_shape, DType dtype, Part make);
 
   /// Fills float32 rows with the values that an engine's table of that name and seed has, whatever

@@ -54,7 +54,7 @@ struct Setup {
   const std::int32_t hosts;
   const std::int32_t replicas;
   const std::int32_t cores_per_replica;
-  const std::int32_t cores;  ///< replicas * cores_per_replica; a step counts cores as replicas
+  const std::int32_t cores;  ///< replicas * cores_per_replica
   const SimdLevel level = simd_level();
   const std::shared_ptr<Executor> executor;  ///< marks threads that work for this engine
   const ForkGuard process;

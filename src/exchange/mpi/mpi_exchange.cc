@@ -1,7 +1,6 @@
 #include "exchange/mpi/mpi_exchange.h"
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <cstddef>
 #include <limits>
@@ -9,9 +8,9 @@
 #include <string_view>
 #include <vector>
 
-#include "base/crc32c.h"
 #include "base/memory.h"
 #include "embertable/errors.h"
+#include "exchange/mpi/header.h"
 #include "exchange/mpi/idling.h"
 #include "exchange/mpi/late_hosts.h"
 #include "exchange/mpi/pipe_signals.h"
@@ -24,47 +23,6 @@ namespace embertable::mpi {
 namespace {
 
 using std::chrono::nanoseconds;
-
-/// Goes ahead of each message, and of nothing if a host gives up. A host's headers to another are
-/// numbered; they are read in order, and each makes known on which channel its message comes.
-struct Header {
-  std::int64_t round = 0;
-  std::int64_t bytes = 0;
-  std::int64_t step = -1;
-  std::int32_t channel = 0;     ///< or one of the two below
-  std::uint32_t sum = 0;        ///< CRC-32C of the stage's text
-  std::int64_t what_bytes = 0;  ///< its length
-  std::array<char, 64> what{};  ///< its beginning, as much as fits
-
-  void set(const Started& started) noexcept {
-    const std::string_view text = started.stage.what;
-    channel = static_cast<std::int32_t>(started.channel);
-    step = started.stage.step;
-    sum = crc32c(text);
-    what_bytes = std::ssize(text);
-    text.copy(what.data(), what.size());
-  }
-
-  bool is(const Started& started) const noexcept {
-    Header same;
-    same.set(started);
-    return channel == same.channel && step == same.step && sum == same.sum &&
-           what_bytes == same.what_bytes && what == same.what;
-  }
-
-  /// Borrows from this header.
-  Started started() const noexcept {
-    const auto shown = std::min(static_cast<std::size_t>(what_bytes), what.size());
-    return {static_cast<Channel>(channel), {{what.data(), shown}, step}};
-  }
-};
-constexpr std::int32_t kFailed = -1;   ///< the host gives up; `bytes` of its reason follow
-constexpr std::int32_t kFollows = -2;  ///< it does so because another does
-
-struct HeaderMessage {
-  Header header;
-  std::array<char, 4000> reason{};
-};
 
 // Tags. The messages of channel c have the tag kMessageTag + c.
 constexpr std::int32_t kHeaderTag = 0;
@@ -304,10 +262,20 @@ class MpiExchange final : public Exchange {
       Side& side = state_->sides[channel];
       Incoming& incoming = side.incoming[host];
       if (incoming.bytes <= incoming.begun) continue;
+      incoming.memory = room_for(host, static_cast<Channel>(channel), incoming.bytes);
       reserve(segments(incoming.bytes));
-      incoming.memory = side.memory.take<std::byte>(incoming.bytes);
       for (; incoming.begun < incoming.bytes; ++incoming.open)
         begin(incoming.memory, host, channel, incoming, Purpose::kReceive);
+    }
+  }
+
+  /// Throws IoError naming host and stage if there is no memory for its message.
+  std::span<std::byte> room_for(std::int32_t host, Channel channel, std::int64_t bytes) {
+    try {
+      return side_of(channel).memory.take<std::byte>(bytes);
+    } catch (const IoError& error) {
+      throw IoError("mpi exchange: " + to_string(rounds_.stage(channel)) + " of rank " +
+                    std::to_string(host) + ": " + error.what());
     }
   }
 
@@ -345,17 +313,18 @@ class MpiExchange final : public Exchange {
     Peer& peer = state_->peers[host];
     peer.listening = false;
     const Header& header = peer.message.header;
-    if (header.channel < 0) {
+    const std::int64_t number = peer.heard + 1;
+    if (!header.is_valid(number))
+      fail(Knowledge::kSeen,
+           "mpi exchange: rank " + std::to_string(host) + " sent no valid header of its round " +
+               std::to_string(number) + "; rank " + std::to_string(state_->host) +
+               " waited in: " + to_string(stage),
+           round);
+    if (header.gives_up()) {
       peer.gave_up = true;
       return;
     }
-    ++peer.heard;
-    if (header.channel >= kNumChannels || header.round != peer.heard)
-      fail(Knowledge::kSeen,
-           "mpi exchange: rank " + std::to_string(host) + " sent no valid header of its round " +
-               std::to_string(peer.heard) + "; rank " + std::to_string(state_->host) +
-               " waited in: " + to_string(stage),
-           round);
+    peer.heard = number;
     // Its channel may still have a round open, whose message comes first.
     peer.differs = !giving_up_ && !header.is(rounds_.started(header.round));
     if (!peer.differs) expect(host, header);
