@@ -439,9 +439,9 @@ WritableArray::WritableArray(nb::handle source, const std::string& what) {
   std::optional<Buffer> buffer = Buffer::of(source, kBorrow | PyBUF_WRITABLE);
   if (!buffer) check_host_memory(source, what);
   if (!buffer || buffer->number() != 'f') {
-    const std::string dtype =
-        nb::hasattr(source, "__array__") ? dtype_text(numpy_array_of(source)) : "float32";
-    if (dtype != "float32") throw TypeError(what + " must be float32, got " + dtype);
+    const std::string dtype = nb::hasattr(source, "dtype") ? dtype_text(nb::borrow(source)) : "";
+    if (!dtype.empty() && !dtype.ends_with("float32"))
+      throw TypeError(what + " must be float32, got " + dtype);
     throw ValueError(what + (buffer ? " must be aligned, got float32 at an address that is no "
                                       "multiple of 4"
                                     : " must be a writable array of NumPy in C order, got " +

@@ -322,7 +322,7 @@ Batch read_batch(nb::handle features, nb::handle weights, const Structure& expec
 /// Returns weights as floating-point numbers, if they are integers.
 nb::object as_floats(nb::handle weights) {
   const auto converted = [](nb::handle values) {
-    const nb::object array = numpy().attr("asarray")(values);
+    const nb::object array = numpy_array_of(values);
     const auto kind = nb::cast<std::string>(array.attr("dtype").attr("kind"));
     return kind == "i" || kind == "u" ? nb::object(array.attr("astype")("float32"))
                                       : nb::borrow(values);

@@ -153,9 +153,9 @@ CallerState caller_state(nb::handle value) {
 
 nb::object to_python(const CallerState& state) { return nb::cast(python_state(state)); }
 
-std::filesystem::path step_directory(const std::filesystem::path& path, nb::handle step) {
+std::filesystem::path run_or_step(const std::filesystem::path& path, nb::handle step) {
   if (step.is_none()) return path;
-  return embertable::step_directory(path, integer(step, "step"));
+  return step_directory(path, integer(step, "step"));
 }
 
 std::map<std::string, IdMap> id_maps_of(nb::handle value) {
@@ -231,7 +231,7 @@ void bind_checkpoint(nb::module_& module) {
   module.def(
       "find_checkpoint",
       [](const std::filesystem::path& path, nb::handle step) {
-        const std::filesystem::path directory = step_directory(path, step);
+        const std::filesystem::path directory = run_or_step(path, step);
         const WithoutGil nogil;
         const Interruptible interruptible;
         return find_checkpoint(directory);

@@ -26,7 +26,7 @@ std::map<std::string, IdMap> id_maps_of(nb::handle value);
 
 /// Returns the directory of a run's step; the path itself if `step` is None. Whoever opens it says
 /// if it is not there: of several processes all do so together. Throws TypeError, ValueError.
-std::filesystem::path step_directory(const std::filesystem::path& path, nb::handle step);
+std::filesystem::path run_or_step(const std::filesystem::path& path, nb::handle step);
 
 /// Returns the run of a CheckpointRun that is not closed, or opens the run of a directory. Throws
 /// TypeError, StateError, IoError.

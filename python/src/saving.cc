@@ -63,7 +63,7 @@ Path save(Engine& self, nb::handle run, nb::handle state, nb::handle id_maps) {
 
 RestoreReport restore(Engine& self, const Path& run, nb::handle tables, bool partial,
                       nb::handle grow, nb::handle step) {
-  const Path path = step_directory(run, step);
+  const Path path = run_or_step(run, step);
   const RestoreOptions options = restore_options(tables, partial, grow);
   return self.run([&](Embedding& e) { return e.restore(path, options); });
 }

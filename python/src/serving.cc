@@ -126,7 +126,7 @@ std::unique_ptr<Server> open(const std::filesystem::path& run, nb::handle featur
                              nb::handle threads, nb::handle seed, nb::object outputs,
                              nb::handle step) {
   const ServingOptions options = options_of(tables, checks, threads, seed);
-  const std::filesystem::path path = step_directory(run, step);
+  const std::filesystem::path path = run_or_step(run, step);
   Rates rates;
   std::optional<Configuration> configuration;
   if (!feature_config.is_none()) configuration.emplace(feature_config, rates);

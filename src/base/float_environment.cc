@@ -2,10 +2,6 @@
 
 #include <xmmintrin.h>
 
-#if !defined(__x86_64__)
-#error "Embertable needs an x86-64 processor: on others nothing keeps denormals"
-#endif
-
 namespace embertable {
 namespace {
 

@@ -191,7 +191,10 @@ TEST_F(Damage, ContradictoryManifestsAreRefusedByName) {
       {"\"kind\": \"table\"", "\"kind\": \"chair\"", "kind is unknown: 'chair'"},
       {"\"table\": 0,\n   \"shard\"", "\"table\": 1,\n   \"shard\"", "belongs to no table"},
       {"\"first\": 1", "\"first\": 0", "are missing or stored twice"},
-      {"\"count\": 6", "\"count\": 5", "does not hold the variables of its rows"},
+      {"\"count\": 6", "\"count\": 5",
+       "does not hold the variables of its rows of table 'video': must hold 'video' F32 [5, 3], "
+       "got "
+       "'video' F32 [6, 3]"},
       {"\"vocabulary_size\": 13", "\"vocabulary_size\": 14", "row count that does not fit"},
       {"\"vocabulary_size\": 13", "\"vocabulary_size\": 0", "vocabulary_size must be an integer"},
       {"\"dim\": 3", "\"dim\": 2", "does not hold the variables"},
@@ -224,7 +227,7 @@ TEST_F(Damage, LatestFallsBackAndSaysWhy) {
   ASSERT_EQ(latest.skipped().size(), 1u);
   EXPECT_EQ(latest.skipped()[0],
             "/run/step_000000000008/t00000-video-00000-of-00001.safetensors: cannot open: the "
-            "manifest names it, but it is missing");
+            "manifest names it, but there is no such file");
 }
 
 TEST_F(Damage, LatestIgnoresTemporariesAndStrangers) {

@@ -1,7 +1,10 @@
 #include "checkpoint/manifest_check.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <set>
+#include <span>
 
 #include "base/bytes.h"
 #include "base/step_number.h"
@@ -94,17 +97,27 @@ void check_extent(const FileRecord& file, const std::string& subject) {
   require(end == file.bytes, subject + "tensors do not end where the file ends");
 }
 
+/// Returns "'user' F32 [300, 16]".
+std::string text_of(const StoredTensor& tensor) {
+  constexpr std::size_t kMost = 8;
+  const std::span dims = std::span(tensor.shape).first(std::min(tensor.shape.size(), kMost));
+  return fmt::format("'{}' {} [{}{}]", shown(tensor.name), shown(tensor.dtype),
+                     fmt::join(dims, ", "), tensor.shape.size() > kMost ? ", ..." : "");
+}
+
 /// Checks that names, dtypes and shapes are those of the table's rows.
 void check_tensors(const FileRecord& file, const SavedTable& table, const std::string& subject) {
-  const std::string rule =
-      subject + "does not hold the variables of its rows of table '" + shown(table.name) + "'";
-  require(file.tensors.size() == 1 + table.slots.size(), rule);
   const std::vector<StoredTensor> expected = table_tensors(table, file.rows.count);
-  require(std::equal(file.tensors.begin(), file.tensors.end(), expected.begin(), expected.end(),
-                     [](const StoredTensor& a, const StoredTensor& b) {
-                       return a.name == b.name && a.dtype == b.dtype && a.shape == b.shape;
-                     }),
-          rule);
+  const auto [theirs, ours] =
+      std::mismatch(file.tensors.begin(), file.tensors.end(), expected.begin(), expected.end(),
+                    [](const StoredTensor& a, const StoredTensor& b) {
+                      return a.name == b.name && a.dtype == b.dtype && a.shape == b.shape;
+                    });
+  if (theirs == file.tensors.end() && ours == expected.end()) return;
+  require(false, subject + "does not hold the variables of its rows of table '" +
+                     shown(table.name) + "': must hold " +
+                     (ours == expected.end() ? "nothing more" : text_of(*ours)) + ", got " +
+                     (theirs == file.tensors.end() ? "nothing" : text_of(*theirs)));
 }
 
 void check_file(const FileRecord& file, const Manifest& manifest) {

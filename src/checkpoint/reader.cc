@@ -33,7 +33,7 @@ std::vector<std::shared_ptr<const File>> open_files(Directory& opened, const Man
     const fs::path path = directory / record.name;
     std::shared_ptr<const File> file = opened.open_file(record.name);
     if (!file)
-      throw DataLoss(path.string() + ": cannot open: the manifest names it, but it is missing");
+      throw DataLoss(path.string() + ": cannot open: the manifest names it, but there is no such file");
     if (const std::int64_t bytes = file->size(); bytes != record.bytes)
       throw DataLoss(path.string() + ": cannot read: has " + std::to_string(bytes) +
                      " bytes, the manifest says " + std::to_string(record.bytes));
@@ -148,7 +148,7 @@ std::shared_ptr<const File> Reader::open(const FileRecord& record) const {
   const fs::path path = directory() / record.name;
   if (!step_.opened->open_file(kManifestName) || !files_->stat(directory() / kManifestName))
     throw IoError(path.string() + ": cannot open: the step was removed");
-  throw DataLoss(path.string() + ": cannot open: the manifest names it, but it is missing");
+  throw DataLoss(path.string() + ": cannot open: the manifest names it, but there is no such file");
 }
 
 BlockFile Reader::blocks_of(const FileRecord& record) const {

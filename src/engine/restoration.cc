@@ -27,7 +27,8 @@ void require_trainable(const checkpoint::SavedTable& table, const std::filesyste
   if (table.row_type != RowType::kInt8) return;
   throw ValueError(
       "restore: table '" + table.name + "' of " + step.string() +
-      " must have float32 or bfloat16 rows, got int8, which a ServingEmbedding serves");
+      " must have float32 or bfloat16 rows, got int8, which are looked up by a ServingEmbedding "
+      "(`embertable predict`) but not trained");
 }
 
 /// Names a restore by its options: "restore of tables 'a', 'b', partial, growing 'a'".

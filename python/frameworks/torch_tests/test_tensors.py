@@ -382,5 +382,5 @@ def test_tensors_of_bfloat16_are_arrays_too(tmp_path):
 @pytest.mark.parametrize("out", [torch.zeros(2, 5, dtype=torch.bfloat16), torch.zeros(2, 5, dtype=torch.float64)], ids=["bfloat16", "float64"])
 def test_memory_to_write_to_is_of_float32(out):
     engine = et.Embedding(et.FeatureConfig(et.TableConfig(6, 5, name="t")), et.SGD(0.1), et.EngineStrategy())
-    with pytest.raises(TypeError, match=f"must be float32, got {str(out.dtype)[6:]}"):
+    with pytest.raises(TypeError, match=f"must be float32, got {out.dtype}"):
         engine.look_up([1, 2], training=False, out=out)

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
+#include <string>
 #include <utility>
 
 #include "base/bfloat16.h"
@@ -14,7 +16,11 @@
 namespace embertable::engine {
 namespace {
 
-/// Throws ValueError for limits that leave no number to a row of bfloat16.
+std::string limit_text(const std::optional<double>& limit) {
+  return limit ? fmt::format("{}", *limit) : "none";
+}
+
+/// Throws ValueError for limits that leave no finite number to a row of bfloat16.
 void check_limits_of_halves(const ResolvedTable& table) {
   const OptimizerOptions& options = table.optimizer->options();
   if (table.config.row_type != RowType::kBfloat16) return;
@@ -25,10 +31,10 @@ void check_limits_of_halves(const ResolvedTable& table) {
   if (std::max(half_above(static_cast<float>(low)), -kLargest) <=
       std::min(half_below(static_cast<float>(high)), kLargest))
     return;
-  throw ValueError(
-      fmt::format("table '{}': there must be a number of bfloat16 between clip_weight_min and "
-                  "clip_weight_max, got {} and {}",
-                  table.name(), low, high));
+  throw ValueError(fmt::format(
+      "table '{}': there must be a number of bfloat16 between clip_weight_min and "
+      "clip_weight_max, got {} and {}",
+      table.name(), limit_text(options.clip_weight_min), limit_text(options.clip_weight_max)));
 }
 
 void choose_optimizer(ResolvedTable& table, const std::optional<Optimizer>& global, bool required) {
