@@ -33,7 +33,8 @@ std::vector<std::shared_ptr<const File>> open_files(Directory& opened, const Man
     const fs::path path = directory / record.name;
     std::shared_ptr<const File> file = opened.open_file(record.name);
     if (!file)
-      throw DataLoss(path.string() + ": cannot open: the manifest names it, but there is no such file");
+      throw DataLoss(path.string() +
+                     ": cannot open: the manifest names it, but there is no such file");
     if (const std::int64_t bytes = file->size(); bytes != record.bytes)
       throw DataLoss(path.string() + ": cannot read: has " + std::to_string(bytes) +
                      " bytes, the manifest says " + std::to_string(record.bytes));
