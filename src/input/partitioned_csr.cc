@@ -108,7 +108,14 @@ void add_all(const RaggedIds& ids, std::int64_t num_samples, CooWriter& writer) 
   input::require_ends(splits, ids.values.size(), place);
   for (std::int64_t i = 1; i <= num_samples; ++i)
     if (splits[i] < splits[i - 1]) input::refuse_fall(splits, i, 0, place);
-  for (std::int64_t i = 0; i < num_samples; ++i) writer.add(i, splits[i], splits[i + 1]);
+  std::int64_t begin = 0;
+  for (std::int64_t i = 0; i < num_samples; ++i) {
+    const std::int64_t end = splits[i + 1];
+    if (end < begin || end > ids.values.size()) input::refuse_changing_splits(place);
+    writer.add(i, begin, end);
+    begin = end;
+  }
+  if (begin != ids.values.size()) input::refuse_changing_splits(place);
 }
 
 /// Adds an entry to its neighbour if both have the same sample and id.
