@@ -7,6 +7,7 @@
 
 #include "base/enumerators.h"
 #include "base/float_environment.h"
+#include "config/enumerations.h"
 #include "embertable/errors.h"
 #include "input/batch_rules.h"
 #include "input/denominator.h"
@@ -137,7 +138,7 @@ std::vector<CooEntry> to_coo(const FeatureIds& ids, FloatSpan weights, Combiner 
                              std::int64_t num_samples) {
   if (num_samples < 0)
     throw ValueError("num_samples must be >= 0, got " + std::to_string(num_samples));
-  check_enumerator(combiner, Combiner::kSqrtN, "combiner");
+  check_enumerator(combiner, "combiner");
   const FloatEnvironment ours;
   const IntegerSpan values = std::visit([](const auto& kind) { return kind.values; }, ids);
   CooWriter writer(values, weights, combiner);
