@@ -283,8 +283,8 @@ struct MemoryReport {
 };
 
 /// The rows of one table in memory, borrowed: row r starts at data + r * row_stride. The function
-/// that returns a view says how long it is valid, and whether the rows may be written. A view of
-/// rows has `data` or `bfloat16`, and never both.
+/// that returns a view says how long it is valid, and whether the rows may be written. Exactly one
+/// of `data` and `bfloat16` is set.
 struct TableView {
   float* data = nullptr;  ///< null where rows are bfloat16
   std::int64_t rows = 0;

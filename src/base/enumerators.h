@@ -9,12 +9,29 @@
 
 namespace embertable {
 
-/// Throws ValueError "<subject>: unknown value N" unless the value is one of 0..last.
+/// The enumerators of E, whose numbers follow each other: Enumerators<E>::kFirst and kLast. Each
+/// enumeration that is checked has one specialisation, in the file that checks it, or in a header
+/// if several files do.
 template <class E>
-void check_enumerator(E value, E last, std::string_view subject) {
-  const auto number = static_cast<std::int64_t>(value);
-  if (number >= 0 && number <= static_cast<std::int64_t>(last)) return;
-  throw ValueError(std::string(subject) + ": unknown value " + std::to_string(number));
+struct Enumerators;
+
+/// What a specialisation derives from.
+template <auto first, auto last>
+struct EnumeratorRange {
+  static constexpr auto kFirst = first, kLast = last;
+};
+
+template <class E>
+constexpr bool is_enumerator(E value) noexcept {
+  return value >= Enumerators<E>::kFirst && value <= Enumerators<E>::kLast;
+}
+
+/// Throws ValueError "<subject>: unknown value N" unless the value is an enumerator.
+template <class E>
+void check_enumerator(E value, std::string_view subject) {
+  if (is_enumerator(value)) return;
+  throw ValueError(std::string(subject) + ": unknown value " +
+                   std::to_string(static_cast<std::int64_t>(value)));
 }
 
 }  // namespace embertable

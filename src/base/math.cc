@@ -20,8 +20,6 @@ constexpr double kLn2High = 0x1.62e42feep-1;
 constexpr double kLn2Low = 0x1.a39ef35793c76p-33;
 constexpr double kLog2E = 0x1.71547652b82fep0;
 
-// pi / 2 in three parts of 33, 33 and 53 bits.
-
 /// Returns 2^k. Requires: -1022 <= k <= 1023.
 double power_of_two(std::int64_t k) {
   return std::bit_cast<double>(static_cast<std::uint64_t>(k + 1023) << 52);

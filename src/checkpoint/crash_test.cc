@@ -290,6 +290,22 @@ TEST(Save, AShardThatWasNotAddedIsNoticed) {
   EXPECT_THROW(writer.commit(), DataLoss);
 }
 
+TEST(Save, SaysThatTheStepIsThereWhereItsRunCannotBeFlushed) {
+  MemoryFiles files;
+  bool renamed = false;
+  files.meanwhile = [&](const std::string& operation, const std::filesystem::path&) {
+    renamed = renamed || operation == "rename";
+    if (renamed && operation == "sync") files.fail_at(0, Fault::kError);
+  };
+  const std::string text = refusal<IoError>([&] { save_step(files, 1, 1); });
+  EXPECT_TRUE(text.starts_with("/runs/a/" + step_name(1) +
+                               ": is saved, but a power loss may undo that: /runs/a: cannot"))
+      << text;
+  files.meanwhile = {};
+  files.heal();
+  EXPECT_EQ(restored(files), state_of(1));
+}
+
 TEST(Save, RecordsTravelAsText) {
   MemoryFiles files;
   const Manifest manifest = test_manifest(2, Sharding::kMod);

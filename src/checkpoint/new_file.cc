@@ -63,6 +63,16 @@ void refuse_directory(Directory& opened, const std::filesystem::path& path) {
     throw IoError(path.string() + ": cannot replace: it is a directory");
 }
 
+void flush_new_name(const std::filesystem::path& path, std::string_view state,
+                    FunctionRef<void()> flush) {
+  try {
+    flush();
+  } catch (const IoError& error) {
+    throw IoError(path.string() + ": " + std::string(state) +
+                  ", but a power loss may undo that: " + error.what());
+  }
+}
+
 NewFile::NewFile(FileSystem& files, const std::filesystem::path& path)
     : files_(files), path_(made_absolute(path)), temporary_(temporary_path(path_)) {
   refuse_directory(*files.open_directory(directory_of(path_)), path_);
@@ -99,12 +109,8 @@ void NewFile::commit() {
   take_temporary_name();
   files_.rename(temporary_, path_);
   file_.reset();
-  try {
-    files_.sync_directory(directory_of(path_));
-  } catch (const IoError& error) {
-    throw IoError(path_.string() +
-                  ": has the new contents, but a power loss may undo that: " + error.what());
-  }
+  flush_new_name(path_, "has the new contents",
+                 [&] { files_.sync_directory(directory_of(path_)); });
 }
 
 }  // namespace embertable::checkpoint

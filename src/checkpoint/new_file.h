@@ -6,8 +6,10 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "checkpoint/file.h"
+#include "embertable/executor.h"
 
 namespace embertable::checkpoint {
 
@@ -24,6 +26,11 @@ std::optional<int> descriptor_named(const std::filesystem::path& path);
 /// Returns "<path>.tempstate<16 random digits>", with a shorter name where that is too long for
 /// one.
 std::filesystem::path temporary_path(const std::filesystem::path& path);
+
+/// Flushes the directory in which `path` has just got its name. If that fails, throws IoError,
+/// which says that `path` is in this state ("is saved") until a power loss may undo it.
+void flush_new_name(const std::filesystem::path& path, std::string_view state,
+                    FunctionRef<void()> flush);
 
 /// A file that gets a temporary name (`temporary_path`) when it is complete, and is then renamed;
 /// where the file system knows no files without names, it has the temporary one from the start. All

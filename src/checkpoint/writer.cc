@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "checkpoint/manifest_check.h"
+#include "checkpoint/new_file.h"
 #include "embertable/errors.h"
 #include "rows/placement.h"
 
@@ -89,8 +90,9 @@ std::filesystem::path Writer::commit() {
   require_not_saved();
   run_.opened().rename(name_, step);
   named_ = true;
-  run_.opened().sync();
-  return run_.directory() / step;
+  const std::filesystem::path saved = run_.directory() / step;
+  flush_new_name(saved, "is saved", [&] { run_.opened().sync(); });
+  return saved;
 }
 
 std::filesystem::path save(const OpenRun& run, Manifest manifest, const ShardSource& source,

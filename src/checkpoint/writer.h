@@ -44,8 +44,9 @@ class Writer {
                  std::map<std::string, TensorSource> sources = {});
 
   /// Writes the manifest, flushes the directory, renames it, flushes the run directory; returns the
-  /// step's directory. Throws DataLoss if the files do not make up the tables, IoError; the step is
-  /// then not reported as saved, though after a failed last flush it may be found.
+  /// step's directory. Throws DataLoss if the files do not make up the tables, IoError. If
+  /// only the last flush fails, the error says that the step is saved until a power loss may undo
+  /// it.
   std::filesystem::path commit();
 
  private:

@@ -10,19 +10,20 @@
 
 #include "base/enumerators.h"
 #include "base/float_environment.h"
+#include "config/enumerations.h"
 #include "embertable/errors.h"
 #include "embertable/tensorflow/custom_combiner.h"
 
 namespace embertable {
+
+template <>
+struct Enumerators<RowType> : EnumeratorRange<RowType::kFloat32, RowType::kInt8> {};
+
 namespace {
 
 constexpr std::array kRowTypes = {RowType::kFloat32, RowType::kBfloat16, RowType::kInt8};
 constexpr std::array kTrainableRowTypes = {RowType::kFloat32, RowType::kBfloat16};
 constexpr std::array kCombiners = {Combiner::kSum, Combiner::kMean, Combiner::kSqrtN};
-
-bool is_combiner(Combiner combiner) {
-  return static_cast<std::size_t>(combiner) < kCombiners.size();
-}
 
 /// Returns "table 'ads'" or "feature", for messages.
 std::string subject(const char* kind, const std::optional<std::string>& name) {
@@ -153,13 +154,13 @@ void validate(const TableConfig& table) {
   if (table.initializer) {
     table.initializer->check(table.name.value_or(""), table.vocabulary_size, table.dim);
   }
-  if (!is_combiner(table.combiner)) {
+  if (!is_enumerator(table.combiner)) {
     refuse(where, "combiner must be mean, sum or sqrtn",
            std::to_string(static_cast<int>(table.combiner)));
   }
   if (table.custom_combiner) validate(*table.custom_combiner);
   if (table.quantization_config) validate(*table.quantization_config);
-  check_enumerator(table.row_type, RowType::kInt8, where + ": row_type");
+  check_enumerator(table.row_type, where + ": row_type");
   if (!is_trainable(table.row_type)) {
     refuse(where, row_type_rule(kTrainableRowTypes),
            "'" + std::string(to_string(table.row_type)) + "'");

@@ -12,26 +12,35 @@ namespace {
 
 using Positions = std::vector<std::vector<std::int64_t>>;
 
-/// Returns the positions of ids by the host that `me` reads their rows from.
-Positions by_source(const Placement& placement, std::int32_t me, IntegerSpan ids) {
+/// The rows that a call names.
+struct NamedRows {
+  Tables::Variable variable;
+  std::vector<std::int64_t> rows;
+};
+
+/// Returns the positions of rows by the host that `me` reads them from.
+Positions by_source(const Placement& placement, std::int32_t me,
+                    std::span<const std::int64_t> rows) {
   Positions positions(placement.hosts());
-  for (std::int64_t i = 0; i < ids.size(); ++i)
-    positions[placement.host_of(ids[i], me)].push_back(i);
+  for (std::int64_t i = 0; i < std::ssize(rows); ++i)
+    positions[placement.host_of(rows[i], me)].push_back(i);
   return positions;
 }
 
-/// Returns the positions of ids by the hosts that hold their rows.
-Positions by_holder(const Placement& placement, IntegerSpan ids) {
-  if (!placement.replicated()) return by_source(placement, 0, ids);
-  std::vector<std::int64_t> all(ids.size());
+/// Returns the positions of rows by the hosts that hold them.
+Positions by_holder(const Placement& placement, std::span<const std::int64_t> rows) {
+  if (!placement.replicated()) return by_source(placement, 0, rows);
+  std::vector<std::int64_t> all(rows.size());
   std::iota(all.begin(), all.end(), 0);
   return Positions(placement.hosts(), all);
 }
 
-std::vector<std::int64_t> ids_at(IntegerSpan ids, std::span<const std::int64_t> positions) {
-  std::vector<std::int64_t> chosen;
-  for (const std::int64_t position : positions) chosen.push_back(ids[position]);
-  return chosen;
+/// Writes their number and the rows at these positions.
+void write_rows(MessageWriter& writer, std::span<const std::int64_t> rows,
+                std::span<const std::int64_t> positions) {
+  writer.number(std::ssize(positions));
+  std::ranges::transform(positions, writer.array<std::int64_t>(std::ssize(positions)).begin(),
+                         [&](std::int64_t position) { return rows[position]; });
 }
 
 /// Reads the numbers of rows that this host, `me`, holds. Throws IoError for others.
@@ -46,41 +55,47 @@ std::span<const std::int64_t> rows_held(MessageReader& message, const StoredTabl
   return rows;
 }
 
-/// Finds the variable, which must be the same on all hosts, and checks what each asks of it.
-Tables::Variable find(HostGroup& hosts, std::string_view call, const Tables& tables,
-                      std::string_view name, IntegerSpan ids, std::int64_t values) {
-  Tables::Variable variable;
+/// Finds the variable and checks what this process asks of it.
+NamedRows find(const Tables& tables, std::string_view name, IntegerSpan ids, std::int64_t values) {
+  const Tables::Variable variable = tables.find(name);
+  return {variable, Tables::checked_rows(variable, ids, values)};
+}
+
+/// Does so on every host; the variable must be the same on all.
+NamedRows find_together(HostGroup& hosts, std::string_view call, const Tables& tables,
+                        std::string_view name, IntegerSpan ids, std::int64_t values) {
+  NamedRows named;
   const std::string stage = std::string(call) + " of '" + std::string(name) + "'";
-  hosts.together(stage, [&] {
-    variable = tables.find(name);
-    Tables::check_rows(variable, ids, values);
-  });
-  return variable;
+  hosts.together(stage, [&] { named = find(tables, name, ids, values); });
+  return named;
 }
 
 }  // namespace
 
 void read_rows(HostGroup& hosts, const Tables& tables, std::string_view name, IntegerSpan ids,
                std::span<float> out) {
-  if (!hosts.several()) return tables.read_rows(tables.find(name), ids, out);
-  const Tables::Variable variable = find(hosts, "read_rows", tables, name, ids, std::ssize(out));
+  if (!hosts.several()) {
+    const NamedRows named = find(tables, name, ids, std::ssize(out));
+    return tables.read_rows(named.variable, named.rows, out);
+  }
+  const NamedRows named = find_together(hosts, "read_rows", tables, name, ids, std::ssize(out));
+  const Tables::Variable& variable = named.variable;
+  const std::vector<std::int64_t>& rows = named.rows;
   hosts.together("read_rows", [&] {
-    const Positions positions = by_source(variable.table->placement, hosts.exchange().host(), ids);
+    const Positions positions = by_source(variable.table->placement, hosts.exchange().host(), rows);
     Messages questions(hosts.exchange()), answers(hosts.exchange());
     const auto count = questions.memory().take<std::int64_t>(questions.hosts());
     for (std::size_t host = 0; host < count.size(); ++host)
       count[host] = message_bytes<std::int64_t>(1 + std::ssize(positions[host]));
     const std::span<MessageReader> asked = questions.swap(
         "numbers of rows to read", count, [&](std::size_t host, MessageWriter& writer) {
-          writer.number(std::ssize(positions[host]));
-          const std::vector<std::int64_t> chosen = ids_at(ids, positions[host]);
-          std::ranges::copy(chosen, writer.array<std::int64_t>(std::ssize(chosen)).begin());
+          write_rows(writer, rows, positions[host]);
         });
     std::vector<std::vector<std::int64_t>> owed;
     for (MessageReader& message : asked) {
-      const auto rows = rows_held(message, *variable.table, questions.host());
+      const auto held = rows_held(message, *variable.table, questions.host());
       message.end();
-      owed.emplace_back(rows.begin(), rows.end());
+      owed.emplace_back(held.begin(), held.end());
     }
     for (std::size_t host = 0; host < count.size(); ++host)
       count[host] = message_bytes<float>(std::ssize(owed[host]) * variable.width);
@@ -103,24 +118,27 @@ void read_rows(HostGroup& hosts, const Tables& tables, std::string_view name, In
 
 void assign_rows(HostGroup& hosts, Tables& tables, std::string_view name, IntegerSpan ids,
                  std::span<const float> values) {
-  if (!hosts.several()) return tables.assign_rows(tables.find(name), ids, values);
-  const Tables::Variable variable =
-      find(hosts, "assign_rows", tables, name, ids, std::ssize(values));
+  if (!hosts.several()) {
+    const NamedRows named = find(tables, name, ids, std::ssize(values));
+    return tables.assign_rows(named.variable, named.rows, values);
+  }
+  const NamedRows named =
+      find_together(hosts, "assign_rows", tables, name, ids, std::ssize(values));
+  const Tables::Variable& variable = named.variable;
+  const std::vector<std::int64_t>& rows = named.rows;
   hosts.together("assign_rows", [&] {
-    const Positions positions = by_holder(variable.table->placement, ids);
+    const Positions positions = by_holder(variable.table->placement, rows);
     Messages messages(hosts.exchange());
     const auto count = messages.memory().take<std::int64_t>(messages.hosts());
     for (std::size_t host = 0; host < count.size(); ++host) {
-      const auto rows = std::ssize(positions[host]);
-      count[host] =
-          message_bytes<std::int64_t>(1 + rows) + message_bytes<float>(rows * variable.width);
+      const auto sent_rows = std::ssize(positions[host]);
+      count[host] = message_bytes<std::int64_t>(1 + sent_rows) +
+                    message_bytes<float>(sent_rows * variable.width);
     }
     const std::span<MessageReader> sent =
         messages.swap("rows to assign", count, [&](std::size_t host, MessageWriter& writer) {
-          writer.number(std::ssize(positions[host]));
-          const std::vector<std::int64_t> chosen = ids_at(ids, positions[host]);
-          std::ranges::copy(chosen, writer.array<std::int64_t>(std::ssize(chosen)).begin());
-          float* row = writer.array<float>(std::ssize(chosen) * variable.width).data();
+          write_rows(writer, rows, positions[host]);
+          float* row = writer.array<float>(std::ssize(positions[host]) * variable.width).data();
           for (const std::int64_t position : positions[host])
             row = std::copy_n(values.data() + position * variable.width, variable.width, row);
         });
@@ -130,8 +148,8 @@ void assign_rows(HostGroup& hosts, Tables& tables, std::string_view name, Intege
     };
     std::vector<Assigned> all;  // read before a row changes
     for (MessageReader& message : sent) {
-      const auto rows = rows_held(message, *variable.table, messages.host());
-      all.push_back({rows, message.array<float>(std::ssize(rows) * variable.width)});
+      const auto held = rows_held(message, *variable.table, messages.host());
+      all.push_back({held, message.array<float>(std::ssize(held) * variable.width)});
       message.end();
     }
     for (const Assigned& each : all) tables.assign_rows(variable, each.rows, each.values);

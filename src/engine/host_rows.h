@@ -12,8 +12,8 @@ namespace embertable::engine {
 
 /// Read and change rows wherever they are: in this process or, if the hosts are several, in those
 /// of the others, who call this too, each with ids of its own. Of rows that several hosts assign,
-/// those of the last host stay. Throw as Tables::find, Tables::read_rows and Tables::assign_rows;
-/// nothing has changed then, on any host.
+/// those of the last host stay. Throw as Tables::find and Tables::checked_rows; nothing
+/// has changed then, on any host.
 void read_rows(HostGroup& hosts, const Tables& tables, std::string_view variable, IntegerSpan ids,
                std::span<float> out);
 void assign_rows(HostGroup& hosts, Tables& tables, std::string_view variable, IntegerSpan ids,

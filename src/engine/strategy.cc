@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/enumerators.h"
+#include "config/enumerations.h"
 #include "embertable/errors.h"
 #include "engine/device_name.h"
 #include "engine/held_tables.h"
@@ -104,7 +105,7 @@ void check_exchange(StrategyOptions& options) {
 StrategyOptions checked(StrategyOptions options) {
   check_exchange(options);
   check_counts(options);
-  check_enumerator(options.sharding, Sharding::kMod, "strategy: sharding");
+  check_enumerator(options.sharding, "strategy: sharding");
   at_least_one("timeout in milliseconds", options.timeout.count());
   if (options.executor) at_least_one("workers of the executor", options.executor->workers());
   options.timeout = std::min(options.timeout, StrategyOptions::kMaxTimeout);

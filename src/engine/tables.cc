@@ -115,7 +115,8 @@ Tables::Variable Tables::find(std::string_view variable) const {
   throw KeyError("no variable '" + std::string(variable) + "'; there are " + known);
 }
 
-void Tables::check_rows(const Variable& variable, IntegerSpan ids, std::int64_t values) {
+std::vector<std::int64_t> Tables::checked_rows(const Variable& variable, IntegerSpan ids,
+                                               std::int64_t values) {
   const std::string name = variable_name(*variable.table, variable.slot);
   if (values != ids.size() * variable.width) {
     throw ValueError("variable '" + name + "': " + std::to_string(ids.size()) + " rows of " +
@@ -123,31 +124,38 @@ void Tables::check_rows(const Variable& variable, IntegerSpan ids, std::int64_t 
                      std::to_string(ids.size() * variable.width) + ", got " +
                      std::to_string(values));
   }
+  std::vector<std::int64_t> rows(ids.size());
   for (std::int64_t i = 0; i < ids.size(); ++i) {
-    if (ids[i] < 0 || ids[i] >= variable.table->vocabulary_size) {
+    rows[i] = ids[i];
+    if (rows[i] < 0 || rows[i] >= variable.table->vocabulary_size) {
       throw IndexError("variable '" + name + "': row must be 0 <= row < " +
                        std::to_string(variable.table->vocabulary_size) + ", got " +
-                       std::to_string(ids[i]) + " at position " + std::to_string(i));
+                       std::to_string(rows[i]) + " at position " + std::to_string(i));
     }
+  }
+  return rows;
+}
+
+void Tables::read_rows(const Variable& variable, std::span<const std::int64_t> rows,
+                       std::span<float> out) const {
+  float* values = out.data();
+  for (const std::int64_t row : rows) {
+    read_row(variable, row, values);
+    values += variable.width;
   }
 }
 
-void Tables::read_rows(const Variable& variable, IntegerSpan ids, std::span<float> out) const {
-  check_rows(variable, ids, std::ssize(out));
-  for (std::int64_t i = 0; i < ids.size(); ++i)
-    read_row(variable, ids[i], out.data() + i * variable.width);
-}
-
-void Tables::assign_rows(const Variable& variable, IntegerSpan ids, std::span<const float> values) {
-  check_rows(variable, ids, std::ssize(values));
+void Tables::assign_rows(const Variable& variable, std::span<const std::int64_t> rows,
+                         std::span<const float> values) {
   const StoredTable& table = *variable.table;
-  for (std::int64_t i = 0; i < ids.size(); ++i) {
-    const float* const row = values.data() + i * variable.width;
-    if (!table.placement.replicated()) {
-      shard_of(variable, ids[i]).write(variable.slot, table.placement.local_row(ids[i]), row);
-      continue;
+  const float* value = values.data();
+  for (const std::int64_t row : rows) {
+    if (table.placement.replicated()) {
+      for (const Shard& copy : table.shards) copy.write(variable.slot, row, value);
+    } else {
+      shard_of(variable, row).write(variable.slot, table.placement.local_row(row), value);
     }
-    for (const Shard& copy : table.shards) copy.write(variable.slot, ids[i], row);
+    value += variable.width;
   }
 }
 

@@ -100,14 +100,17 @@ class Tables {
   /// Throws KeyError naming the variable and the existing ones.
   Variable find(std::string_view variable) const;
 
-  /// Throws IndexError for ids outside the table, ValueError unless there are width values for
-  /// each.
-  static void check_rows(const Variable& variable, IntegerSpan ids, std::int64_t values);
+  /// Returns a copy of ids that were checked, whatever the caller's become: their rows. Throws
+  /// IndexError for ids outside the table, ValueError unless there are width values for each.
+  static std::vector<std::int64_t> checked_rows(const Variable& variable, IntegerSpan ids,
+                                                std::int64_t values);
 
-  /// Throw as `check_rows`. Rows of a replicated table are assigned in every copy. Requires: the
-  /// rows are of hosts of this process.
-  void read_rows(const Variable& variable, IntegerSpan ids, std::span<float> out) const;
-  void assign_rows(const Variable& variable, IntegerSpan ids, std::span<const float> values);
+  /// Read and change rows, with width values for each. Rows of a replicated table are assigned in
+  /// every copy. Requires: the rows are of the table and of hosts of this process.
+  void read_rows(const Variable& variable, std::span<const std::int64_t> rows,
+                 std::span<float> out) const;
+  void assign_rows(const Variable& variable, std::span<const std::int64_t> rows,
+                   std::span<const float> values);
 
   /// Copies rows [first, first + count) of a variable, dense. Requires: this process is all hosts.
   void copy_rows(const Variable& variable, std::int64_t first, std::int64_t count,

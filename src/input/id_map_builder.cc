@@ -7,6 +7,10 @@
 #include "input/key_rows.h"
 
 namespace embertable {
+
+template <>
+struct Enumerators<RowOrder> : EnumeratorRange<RowOrder::kFirstSeen, RowOrder::kMostFrequent> {};
+
 namespace {
 
 using input::CountedKeys;
@@ -101,7 +105,7 @@ IdMap IdMapBuilder::build(const IdMapOptions& options) const {
   check_option("max_keys", options.max_keys, 0, kMost);
   check_option("out_of_vocabulary_rows", options.out_of_vocabulary_rows, 0,
                KeyRows::kMaxSharedRows);
-  check_enumerator(options.row_order, RowOrder::kMostFrequent, "id map: row_order");
+  check_enumerator(options.row_order, "id map: row_order");
   KeyRows rows{input::make_key_index(kind_of(counted_->keys)), options.out_of_vocabulary_rows};
   std::visit(
       [&](const auto& seen) {

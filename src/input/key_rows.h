@@ -1,13 +1,19 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
 #include <variant>
 #include <vector>
 
-#include "embertable/errors.h"
+#include "base/enumerators.h"
 #include "embertable/id_map.h"
 #include "input/key_index.h"
+
+namespace embertable {
+
+template <>
+struct Enumerators<KeyKind> : EnumeratorRange<KeyKind::kInteger, KeyKind::kString> {};
+
+}  // namespace embertable
 
 namespace embertable::input {
 
@@ -16,9 +22,9 @@ using AnyKeyIndex = std::variant<KeyIndex<IntegerKeys>, KeyIndex<StringKeys>>;
 
 /// Throws ValueError for an unknown kind.
 inline AnyKeyIndex make_key_index(KeyKind kind) {
+  check_enumerator(kind, "id map: kind");
   if (kind == KeyKind::kInteger) return KeyIndex<IntegerKeys>();
-  if (kind == KeyKind::kString) return KeyIndex<StringKeys>();
-  throw ValueError("id map: kind: unknown value " + std::to_string(static_cast<int>(kind)));
+  return KeyIndex<StringKeys>();
 }
 inline KeyKind kind_of(const AnyKeyIndex& keys) {
   return keys.index() == 0 ? KeyKind::kInteger : KeyKind::kString;

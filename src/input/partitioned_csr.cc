@@ -7,6 +7,7 @@
 
 #include "base/enumerators.h"
 #include "base/float_environment.h"
+#include "config/enumerations.h"
 #include "embertable/errors.h"
 #include "input/batch_rules.h"
 #include "input/denominator.h"
@@ -108,7 +109,14 @@ void add_all(const RaggedIds& ids, std::int64_t num_samples, CooWriter& writer) 
   input::require_ends(splits, ids.values.size(), place);
   for (std::int64_t i = 1; i <= num_samples; ++i)
     if (splits[i] < splits[i - 1]) input::refuse_fall(splits, i, 0, place);
-  for (std::int64_t i = 0; i < num_samples; ++i) writer.add(i, splits[i], splits[i + 1]);
+  std::int64_t begin = 0;
+  for (std::int64_t i = 0; i < num_samples; ++i) {
+    const std::int64_t end = splits[i + 1];
+    if (end < begin || end > ids.values.size()) input::refuse_changing_splits(place);
+    writer.add(i, begin, end);
+    begin = end;
+  }
+  if (begin != ids.values.size()) input::refuse_changing_splits(place);
 }
 
 /// Adds an entry to its neighbour if both have the same sample and id.
@@ -130,7 +138,7 @@ std::vector<CooEntry> to_coo(const FeatureIds& ids, FloatSpan weights, Combiner 
                              std::int64_t num_samples) {
   if (num_samples < 0)
     throw ValueError("num_samples must be >= 0, got " + std::to_string(num_samples));
-  check_enumerator(combiner, Combiner::kSqrtN, "combiner");
+  check_enumerator(combiner, "combiner");
   const FloatEnvironment ours;
   const IntegerSpan values = std::visit([](const auto& kind) { return kind.values; }, ids);
   CooWriter writer(values, weights, combiner);

@@ -89,9 +89,11 @@ class Rule {
 /// Every rule, sorted by name.
 std::span<const Rule> all_rules() noexcept;
 
-/// Return the rule that a name stands for, its own or that of a variant, in any case of the
-/// letters: null if there is none, or with a ValueError naming it and the nearest name.
+/// Returns the rule that a name stands for, its own or that of a variant, in any case of the
+/// letters; null if there is none.
 const Rule* known_rule(std::string_view name);
+
+/// Returns what known_rule does. Throws ValueError naming an unknown rule and the nearest name.
 const Rule& find_rule(std::string_view name);
 
 /// Returns the rule of an optimizer, which may be the caller's own.

@@ -1,5 +1,6 @@
 // Looks up for the batch-size revision. Source: TF 2.4 tpu_embedding_v2.py, cpu_embedding_lookup.
 #include "base/enumerators.h"
+#include "config/enumerations.h"
 #include "embertable/errors.h"
 #include "embertable/serving.h"
 
@@ -9,7 +10,7 @@ LookupOutput serving_embedding_lookup(const Batch& inputs,
                                       const std::map<TablePtr, TableView>& tables,
                                       const Nested<FeatureConfig>& feature_config,
                                       ApiRevision revision) {
-  check_enumerator(revision, ApiRevision::kBatchSize, "lookup: revision");
+  check_enumerator(revision, "lookup: revision");
   if (revision == ApiRevision::kOutputShapes)
     return serving_embedding_lookup(inputs, tables, feature_config);
   assert_same_structure(feature_config.structure(), inputs.features.structure(), "inputs");

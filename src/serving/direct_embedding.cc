@@ -97,13 +97,15 @@ std::int64_t DirectEmbedding::step() const noexcept { return direct_->progress()
 
 void DirectEmbedding::read_rows(std::string_view variable, IntegerSpan ids, std::span<float> out) {
   direct_->with_tables("read_rows", [&](const engine::Tables& tables) {
-    tables.read_rows(tables.find(variable), ids, out);
+    const engine::Tables::Variable found = tables.find(variable);
+    tables.read_rows(found, engine::Tables::checked_rows(found, ids, std::ssize(out)), out);
   });
 }
 void DirectEmbedding::assign_rows(std::string_view variable, IntegerSpan ids,
                                   std::span<const float> values) {
   direct_->with_tables("assign_rows", [&](engine::Tables& tables) {
-    tables.assign_rows(tables.find(variable), ids, values);
+    const engine::Tables::Variable found = tables.find(variable);
+    tables.assign_rows(found, engine::Tables::checked_rows(found, ids, std::ssize(values)), values);
   });
 }
 

@@ -8,6 +8,7 @@
 
 #include "base/enumerators.h"
 #include "base/float_environment.h"
+#include "config/enumerations.h"
 #include "embertable/errors.h"
 
 namespace embertable::serving {
@@ -117,7 +118,7 @@ Rows viewed_rows(const TablePtr& table, const std::map<TablePtr, TableView>& tab
   const auto found = tables.find(table);
   if (found == tables.end()) throw KeyError(subject_of(*table) + "must be among the tables");
   const TableView& view = found->second;
-  check_enumerator(table->combiner, Combiner::kSqrtN, "lookup: combiner");
+  check_enumerator(table->combiner, "lookup: combiner");
   if (view.rows != table->vocabulary_size || view.dim != table->dim || view.row_stride < view.dim)
     throw ValueError(subject_of(*table) + "must have " + std::to_string(table->vocabulary_size) +
                      " rows of " + std::to_string(table->dim) + " elements, got " +

@@ -15,6 +15,15 @@
 #include "rows/placement.h"
 #include "serving/lookup.h"
 
+namespace embertable {
+
+template <>
+struct Enumerators<OpenTables> : EnumeratorRange<OpenTables::kMap, OpenTables::kLoad> {};
+template <>
+struct Enumerators<Checks> : EnumeratorRange<Checks::kLazy, Checks::kNone> {};
+
+}  // namespace embertable
+
 namespace embertable::serving {
 namespace {
 
@@ -32,8 +41,8 @@ SavedTable saved_form(const ListedTable& table) {
 }
 
 ServingOptions checked(ServingOptions options) {
-  check_enumerator(options.tables, OpenTables::kLoad, "serving options: tables");
-  check_enumerator(options.checks, Checks::kNone, "serving options: checks");
+  check_enumerator(options.tables, "serving options: tables");
+  check_enumerator(options.checks, "serving options: checks");
   return options;
 }
 

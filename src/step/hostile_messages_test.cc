@@ -4,7 +4,9 @@
 #include <cstring>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -161,6 +163,28 @@ TEST_F(HostileMessages, AreNeverReadBeyondTheirEnd) {
   }
 }
 
+/// Passes everything on, and throws once a round was started.
+class FailingAfterStart final : public Exchange {
+ public:
+  /// The other one is borrowed.
+  explicit FailingAfterStart(Exchange& real) : real_(real) {}
+
+  std::int32_t host() const noexcept override { return real_.host(); }
+  std::int32_t hosts() const noexcept override { return real_.hosts(); }
+  bool is_open(Channel channel) const noexcept override { return real_.is_open(channel); }
+  GivenUp abort(std::string_view reason) override { return real_.abort(reason); }
+  void start(Channel channel, const Stage& stage, std::span<const ByteSpan> send) override {
+    real_.start(channel, stage, send);
+    throw IoError("failed after the start");
+  }
+  void finish(Channel channel, std::span<ByteSpan> received) override {
+    real_.finish(channel, received);
+  }
+
+ private:
+  Exchange& real_;
+};
+
 TEST(QuestionsAhead, ThatFailAreForgotten) {
   auto hosts = make_threads_exchange(2);
   AlteredExchange exchange(*hosts[0]);
@@ -182,6 +206,28 @@ TEST(QuestionsAhead, ThatFailAreForgotten) {
   EXPECT_EQ(rows.as<std::uint32_t>()[1], 2) << "a row of the whole table";
   EXPECT_FALSE(next.table().route.translated);
   EXPECT_FALSE(remote.asked_for(next.step));
+}
+
+TEST(QuestionsAhead, ThatFailAfterTheyWereSentCountAsAskedWhileTheirRoundIsOpen) {
+  auto hosts = make_threads_exchange(2);
+  FailingAfterStart exchange(*hosts[0]);
+  const std::shared_ptr<Executor> executor = make_inline_executor();
+  Workers workers(*executor, 0);
+  Messages messages(exchange);
+  messages.set_step(3);
+  RemoteRows remote(exchange, messages, workers, simd_level());
+  TinyStep next(4, 1, 2, 0);
+  next.add({{0, 2}}, {1, 1});
+  EXPECT_EQ(refusal<IoError>([&] { remote.ask_ahead(next.step, 4); }), "failed after the start");
+  EXPECT_EQ(messages.step(), 3);
+  EXPECT_TRUE(next.table().route.translated);
+  EXPECT_TRUE(remote.asked_for(next.step));
+
+  std::thread other([&] { hosts[1]->abort("host 1 gives up"); });
+  exchange.abort("host 0 gives up");
+  other.join();
+  EXPECT_FALSE(remote.asked_for(next.step));
+  EXPECT_FALSE(next.table().route.translated);
 }
 
 }  // namespace

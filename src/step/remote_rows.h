@@ -32,8 +32,8 @@ class RemoteRows {
   bool fetch(HostStep& step, bool training, bool has_next);
 
   /// Asks for the rows of the next step, whose number is `number`, -1 if it does not train.
-  /// Collective. If it throws, nothing was asked. Requires: `fetch` has returned true; the step is
-  /// ready for its forward.
+  /// Collective. If it throws, the step is as before, unless the round is open: then it counts as
+  /// asked. Requires: `fetch` has returned true; the step is ready for its forward.
   void ask_ahead(HostStep& next, std::int64_t number);
 
   /// Keeps the next step's questions until the process ends if the other hosts may still read them.

@@ -97,8 +97,8 @@ ExpectedUpdate expected_update(const StepTable& table);
 void check_update_size(const TableRun& table, std::int32_t cores_per_host,
                        std::int64_t most_grouped = kMostGrouped);
 
-/// Throws as check_update_size for every table of a step. Requires, with several hosts: it is known
-/// what they look up.
+/// Throws as check_update_size for every table of a step. Requires: hear_questions has run if there
+/// are several hosts.
 void check_update_sizes(const HostStep& step);
 
 /// Throws as check_update_size for an update that is planned.

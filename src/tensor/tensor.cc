@@ -10,6 +10,7 @@
 #include "base/enumerators.h"
 #include "base/memory.h"
 #include "embertable/errors.h"
+#include "tensor/dtypes.h"
 #include "tensor/strides.h"
 
 namespace embertable {
@@ -24,7 +25,7 @@ void check_shape(const Shape& shape) {
 }
 
 std::int64_t checked_bytes(DType dtype, const Shape& shape) {
-  check_enumerator(dtype, DType::kFloat16, "tensor: dtype");
+  check_enumerator(dtype, "tensor: dtype");
   check_shape(shape);
   std::int64_t bytes = 0;
   if (__builtin_mul_overflow(shape.num_elements(), byte_width(dtype), &bytes))

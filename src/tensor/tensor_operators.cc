@@ -14,6 +14,14 @@
 #include "tensor/matmul.h"
 
 namespace embertable {
+
+template <>
+struct Enumerators<BinaryOperator>
+    : EnumeratorRange<BinaryOperator::kAdd, BinaryOperator::kMatMul> {};
+template <>
+struct Enumerators<UnaryOperator>
+    : EnumeratorRange<UnaryOperator::kNegate, UnaryOperator::kInvert> {};
+
 namespace {
 
 using Op = BinaryOperator;
@@ -134,7 +142,7 @@ Tensor computed_half(Op what, const Tensor& x, const Tensor& y, const Shape& sha
 }  // namespace
 
 Tensor binary(BinaryOperator what, const Operand& left, const Operand& right) {
-  check_enumerator(what, Op::kMatMul, "binary operator");
+  check_enumerator(what, "binary operator");
   const FloatEnvironment environment;
   Executor* const executor = left.executor() != nullptr ? left.executor() : right.executor();
   Sides sides(what, left, right);
@@ -154,7 +162,7 @@ Tensor binary(BinaryOperator what, const Operand& left, const Operand& right) {
 }
 
 Tensor unary(UnaryOperator what, const Operand& side) {
-  check_enumerator(what, UnaryOperator::kInvert, "unary operator");
+  check_enumerator(what, "unary operator");
   const FloatEnvironment environment;
   const char* const called = kUnaryNames[static_cast<std::size_t>(what)];
   const auto* x = std::get_if<Tensor>(&side.value());

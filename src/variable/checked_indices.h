@@ -24,7 +24,8 @@ std::optional<IndexOutside> find_outside(const RowIndices& indices, std::int64_t
 
 /// Indices that no other thread changes.
 struct CopiedIndices {
-  RowIndices rows;  ///< int32 where the variable has fewer than 2^31 rows; valid until the reset
+  RowIndices rows;  ///< int32 where the variable has fewer than 2^31 rows; valid until the reset of
+                    ///< `scratch`
   std::optional<IndexOutside> outside;  ///< what find_outside returns; `rows` is then unspecified
 };
 

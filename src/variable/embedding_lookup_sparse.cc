@@ -5,6 +5,7 @@
 
 #include "base/enumerators.h"
 #include "base/float_environment.h"
+#include "config/enumerations.h"
 #include "embertable/errors.h"
 #include "embertable/variables/embedding_lookup.h"
 #include "input/denominator.h"
@@ -164,7 +165,7 @@ void combine_all(const LookupRows& rows, const RowIndices& wanted, const LookupE
 
 Tensor look_up(const LookupParams& params, const FeatureIds& ids, const FeatureWeights& weights,
                const SparseLookupOptions& options, const sharded::EntryRules& rules) {
-  check_enumerator(options.combiner, Combiner::kSqrtN, "lookup: combiner");
+  check_enumerator(options.combiner, "lookup: combiner");
   const LookupRows rows(params, options.partition_strategy);
   sharded::check_max_norm(options, rows.dtype());
   if (!is_floating(rows.dtype()))

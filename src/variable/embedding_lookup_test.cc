@@ -342,20 +342,6 @@ TEST(EmbeddingLookup, RefusesNormsAndMeansOfIntegers) {
             "lookup: sums need a table of floating-point numbers, got int64");
 }
 
-TEST(EmbeddingLookup, RefusesNumbersThatAreNoStrategyAndNoCombiner) {
-  EXPECT_EQ(refusal<ValueError>([] {
-              embedding_lookup(counting({2}), ints({0}),
-                               {.partition_strategy = static_cast<Sharding>(2)});
-            }),
-            "lookup: partition_strategy: unknown value 2");
-  SparseLookupOptions options;
-  options.combiner = static_cast<Combiner>(9);
-  EXPECT_EQ(refusal<ValueError>([&] {
-              embedding_lookup_sparse(counting({2}), Sparse{{0, 0}, {0}, {1, 1}}, {}, options);
-            }),
-            "lookup: combiner: unknown value 9");
-}
-
 TEST(EmbeddingLookup, RefusesIdsAndWeightsThatDoNotFit) {
   const Int64s three = {0, 1, 2};
   const Floats weights = {1, 1};

@@ -27,7 +27,9 @@ struct EntryRules {
 };
 
 /// Throws TypeError for dense ids and weights of another kind; ValueError for a shape that sparse
-/// ids cannot have; DataError naming sample and position for what breaks a rule of a batch.
+/// ids cannot have; DataError, which names sample and position where there are some, for another
+/// number of weights or of indices than the ids need, indices outside of their shape, and splits
+/// that are none, fall, or do not go from 0 to the number of ids.
 LookupEntries entries_of(const FeatureIds& ids, const FeatureWeights& weights,
                          const EntryRules& rules);
 

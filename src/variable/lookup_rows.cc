@@ -6,6 +6,7 @@
 #include <type_traits>
 
 #include "base/enumerators.h"
+#include "config/enumerations.h"
 #include "embertable/errors.h"
 #include "tensor/element_type.h"
 #include "tensor/index_parts.h"
@@ -120,7 +121,7 @@ LookupRows::LookupRows(const LookupParams& params, Sharding strategy)
       row_shape_(parts_.front().shape().dims().subspan(1)),
       locator_(offsets_of(row_counts(parts_), "lookup: ")),
       addresses_(locator_, places_of(parts_)) {
-  check_enumerator(strategy, Sharding::kMod, "lookup: partition_strategy");
+  check_enumerator(strategy, "lookup: partition_strategy");
 }
 
 bool LookupRows::has(std::int64_t id) const noexcept {

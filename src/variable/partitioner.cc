@@ -6,6 +6,7 @@
 
 #include "base/enumerators.h"
 #include "embertable/errors.h"
+#include "tensor/dtypes.h"
 
 namespace embertable {
 namespace {
@@ -55,7 +56,7 @@ bool has_no_elements(const Shape& shape) {
 }  // namespace
 
 ElementBytes::ElementBytes(DType dtype) : bytes_(byte_width(dtype)), dtype_(dtype) {
-  check_enumerator(dtype, DType::kFloat16, "partitioner: dtype");
+  check_enumerator(dtype, "partitioner: dtype");
 }
 
 ElementBytes::ElementBytes(std::int64_t bytes) : bytes_(bytes) {

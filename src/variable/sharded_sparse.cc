@@ -16,6 +16,14 @@
 #include "variable/row_operation.h"
 #include "variable/sharded_operations.h"
 
+namespace embertable {
+
+template <>
+struct Enumerators<ScatterOperation>
+    : EnumeratorRange<ScatterOperation::kAdd, ScatterOperation::kUpdate> {};
+
+}  // namespace embertable
+
 namespace embertable::sharded {
 namespace {
 
@@ -145,7 +153,7 @@ void sparse_read(const ShardedState& state, const Tensor& indices, std::span<std
 
 void scatter(ShardedState& state, ScatterOperation op, const Tensor& indices,
              const Tensor& values) {
-  check_enumerator(op, ScatterOperation::kUpdate, "scatter operation");
+  check_enumerator(op, "scatter operation");
   const char* const operation = kScatterNames[static_cast<std::size_t>(op)];
   check_kind(state, operation, indices);
   // The caller's indices are read once. They may lie in rows that the operation changes.

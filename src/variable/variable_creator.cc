@@ -8,6 +8,7 @@
 #include "base/random.h"
 #include "embertable/errors.h"
 #include "rows/placement.h"
+#include "tensor/dtypes.h"
 
 namespace embertable {
 namespace {
@@ -91,7 +92,7 @@ InitialValue InitialValue::whole(Whole make) {
 
 InitialValue InitialValue::parts(Shape full_shape, DType dtype, Part make) {
   require_function(make);
-  check_enumerator(dtype, DType::kFloat16, "initial value: dtype");
+  check_enumerator(dtype, "initial value: dtype");
   if (!full_shape.fully_defined())
     throw ValueError("initial value: the shape must be fully defined, got " +
                      full_shape.to_string());

@@ -28,9 +28,9 @@ struct CooEntry {
 /// tpu_embedding_v3.py and xla_ops.cc, ConvertToCooTensor.
 ///
 /// Throws ValueError for another number of weights or of dense ids, another rank, more than
-/// num_samples samples, or an unknown combiner; DataError naming the position for an id below 0,
-/// samples that fall or are outside, splits that are not num_samples + 1, from 0, never falling, to
-/// the number of ids.
+/// num_samples samples, or an unknown combiner; DataError, which names the position where there is
+/// one, for an id below 0, another number of indices than the ids need, samples that fall or are
+/// outside, splits that are not num_samples + 1, from 0, never falling, to the number of ids.
 EMBERTABLE_API std::vector<CooEntry> to_coo(const FeatureIds& ids, FloatSpan weights,
                                             Combiner combiner, std::int64_t num_samples);
 

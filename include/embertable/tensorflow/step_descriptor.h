@@ -22,18 +22,16 @@ class EMBERTABLE_API StepDescriptor {
   using Receiver = std::function<void(Activations)>;
   using GradientTrees = std::function<std::span<const Nested<Gradient>>()>;
 
-  // The first three throw ValueError for an empty function.
-
   /// Records an enqueue. `batches` is called in each run and returns one batch for all replicas or
   /// one for each. With a tag, `training` is ignored: the batch is one of training if gradients are
-  /// recorded under the tag.
+  /// recorded under the tag. Throws ValueError for an empty function.
   void enqueue(Batches batches, std::string tag = {}, bool training = true);
 
-  /// Records a dequeue. `receive` is called in each run.
+  /// Records a dequeue. `receive` is called in each run. Throws ValueError for an empty function.
   void dequeue(Receiver receive, std::string tag = {});
 
   /// Records an apply_gradients. `gradients` is called in each run and returns one tree for each
-  /// replica.
+  /// replica. Throws ValueError for an empty function.
   void apply_gradients(GradientTrees gradients, std::string tag = {});
 
   /// Checks the calls. Throws StateError naming the tag unless under each tag one batch is

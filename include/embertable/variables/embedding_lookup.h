@@ -104,9 +104,11 @@ struct SparseLookupOptions : EmbeddingLookupOptions {
 /// or with a divisor of 0. Tables of float32 give the bits that the engine's lookups give; float16
 /// and bfloat16 are summed as float32 and rounded once, clipped rows before.
 ///
-/// Throws TypeError for dense ids and weights of another kind than the ids; ValueError for another
-/// number of weights than of ids and a table of integers or bool; DataError naming sample and
-/// position for indices outside of their shape and splits that fall.
+/// Throws TypeError for dense ids and weights of another kind than the ids; ValueError for a shape
+/// that sparse ids cannot have and a table of integers or bool; DataError, which names sample and
+/// position where there are some, for another number of weights or of indices than the ids need,
+/// indices outside of their shape, and splits that are none, fall, or do not go from 0 to the
+/// number of ids.
 EMBERTABLE_API Tensor embedding_lookup_sparse(const LookupParams& params, const FeatureIds& ids,
                                               const FeatureWeights& weights = {},
                                               const SparseLookupOptions& options = {});

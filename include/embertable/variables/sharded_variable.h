@@ -58,7 +58,8 @@ class EMBERTABLE_API Variable {
 
   /// Wraps caller-owned memory, which changes are written to in place. Only this variable may
   /// change it while a call reads it (see Tensor::wrap). Throws ValueError for rank 0, a stride
-  /// less than a row, or memory that is null or not aligned for the elements.
+  /// less than a row, or memory that is not aligned for the elements, or null although there are
+  /// some.
   static Variable over(VariableMemory memory, std::string name = "Variable");
 
   /// Makes a variable that has only a name, dtype and shape, and no value: `value` throws

@@ -6,9 +6,20 @@
 
 #include "base/enumerators.h"
 #include "checkpoint/manifest.h"
+#include "config/enumerations.h"
 #include "embertable/errors.h"
 #include "engine/schedule/reentrancy_guard.h"
 #include "engine/setup/manifest_of.h"
+
+namespace embertable {
+
+template <>
+struct Enumerators<OutOfRange> : EnumeratorRange<OutOfRange::kError, OutOfRange::kDrop> {};
+template <>
+struct Enumerators<GradientPolicy>
+    : EnumeratorRange<GradientPolicy::kAllow, GradientPolicy::kError> {};
+
+}  // namespace embertable
 
 namespace embertable::engine {
 namespace {
@@ -22,10 +33,9 @@ EmbeddingOptions checked(EmbeddingOptions options) {
                      std::to_string(kMaxQueueCapacity) + ", got " +
                      std::to_string(options.queue_capacity));
   }
-  check_enumerator(options.out_of_range, OutOfRange::kDrop, "embedding options: out_of_range");
-  check_enumerator(options.gradient_policy, GradientPolicy::kError,
-                   "embedding options: gradient_policy");
-  check_enumerator(options.revision, ApiRevision::kBatchSize, "embedding options: revision");
+  check_enumerator(options.out_of_range, "embedding options: out_of_range");
+  check_enumerator(options.gradient_policy, "embedding options: gradient_policy");
+  check_enumerator(options.revision, "embedding options: revision");
   return options;
 }
 

@@ -115,8 +115,13 @@ void commit_bundle(FileSystem& files, const fs::path& prefix, const BundleHeader
     files.sync_directory(directory);
     new_index.take_temporary_name();
     names.rename(new_index.temporary(), index);
-    if (!shares_names && is_old(index)) names.keep();  // the old index is replaced
-    files.sync_directory(directory);
+    if (shares_names || !is_old(index)) {
+      files.sync_directory(directory);
+    } else {  // the old index is replaced: there is no way back
+      names.keep();
+      checkpoint::flush_new_name(index, "has the new contents",
+                                 [&] { files.sync_directory(directory); });
+    }
   } catch (...) {
     names.undo();
     throw;

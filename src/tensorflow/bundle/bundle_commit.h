@@ -28,8 +28,8 @@ namespace embertable::formats {
 ///
 /// - After an error in 1, 2 or 3 the old checkpoint, since all names are changed back, those of
 ///   `renamed` too. Two exceptions: if only the last flush of 3 fails and the old index has been
-///   replaced, it is the new checkpoint; if changing back fails too, it may be none, and the old
-///   files are under "<path>.tempstate<random number>".
+///   replaced, it is the new checkpoint, and the error says so; if changing back fails too, it may
+///   be none, and the old files are under "<path>.tempstate<random number>".
 /// - After a kill or a loss of power the old checkpoint or the new one. It may be none only if an
 ///   old data file has the name of a new one: from 1 to 3 the old files are under temporary names.
 ///

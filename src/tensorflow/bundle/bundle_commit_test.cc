@@ -9,6 +9,7 @@
 #include <ostream>
 #include <set>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -152,11 +153,14 @@ TEST_P(BundleCommit, AnErrorLeavesEveryFileAsItWas) {
     try {
       GetParam().attempt(*files);
       complete = files->operations() <= at;
-    } catch (const IoError&) {
+    } catch (const IoError& error) {
       files->heal();
       if (contents_of(*files) != was) {
         ++changed;
         EXPECT_EQ(found(*files), new_content);
+        EXPECT_TRUE(std::string_view(error.what())
+                        .starts_with("/c.index: has the new contents, but a power loss may undo"))
+            << error.what();
       }
     }
   }

@@ -11,6 +11,13 @@
 #include "rows/placement.h"
 #include "tensorflow/v1/configuration.h"
 
+namespace embertable {
+
+template <>
+struct Enumerators<v1::Mode> : EnumeratorRange<v1::Mode::kUnspecified, v1::Mode::kTraining> {};
+
+}  // namespace embertable
+
 namespace embertable::v1 {
 namespace {
 
@@ -143,7 +150,7 @@ class TPUEmbedding::State {
   }
 
   bool is_training(Mode mode_override) const {
-    check_enumerator(mode_override, Mode::kTraining, "enqueue: mode_override");
+    check_enumerator(mode_override, "enqueue: mode_override");
     const Mode mode = mode_override == Mode::kUnspecified ? configuration.mode : mode_override;
     if (mode == Mode::kTraining && configuration.mode != Mode::kTraining)
       throw StateError("enqueue: a training batch needs mode training, this engine's is inference");

@@ -7,7 +7,6 @@
 
 #include "base/bytes.h"
 #include "embertable/errors.h"
-#include "tensorflow/wire/read.h"
 
 namespace embertable::wire {
 namespace {
