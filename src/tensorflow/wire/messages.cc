@@ -1,3 +1,4 @@
+#include "embertable/errors.h"
 #include "embertable/tensorflow/tpu_embedding_configuration.h"
 #include "tensorflow/wire/read.h"
 #include "tensorflow/wire/text.h"
