@@ -16,11 +16,11 @@
 #include "embertable/embedding.h"
 #include "exchange/threads_exchange.h"
 #include "testing/exchange/altered_exchange.h"
+#include "testing/tensors.h"
 
 namespace embertable {
 namespace {
 
-using Floats = std::vector<float>;
 using Ids = std::vector<std::int64_t>;
 
 /// An id of no table.
