@@ -185,6 +185,24 @@ class FailingAfterStart final : public Exchange {
   Exchange& real_;
 };
 
+/// Asks for the rows of step 4 while step 3 runs.
+struct AskingAhead {
+  std::shared_ptr<Executor> executor = make_inline_executor();
+  Workers workers{*executor, 0};
+  Messages messages;
+  RemoteRows remote;
+  TinyStep next{4, 1, 2, 0};
+
+  explicit AskingAhead(Exchange& exchange)
+      : messages(exchange), remote(exchange, messages, workers, simd_level()) {
+    messages.set_step(3);
+    next.add({{0, 2}}, {1, 1});
+  }
+  std::string error() {
+    return refusal<IoError>([&] { remote.ask_ahead(next.step, 4); });
+  }
+};
+
 TEST(QuestionsAhead, ThatFailAreForgotten) {
   auto hosts = make_threads_exchange(2);
   AlteredExchange exchange(*hosts[0]);
@@ -192,42 +210,29 @@ TEST(QuestionsAhead, ThatFailAreForgotten) {
     throw IoError("no channel " + std::to_string(static_cast<int>(channel)) + " for " +
                   to_string(stage));
   };
-  const std::shared_ptr<Executor> executor = make_inline_executor();
-  Workers workers(*executor, 0);
-  Messages messages(exchange);
-  messages.set_step(3);
-  RemoteRows remote(exchange, messages, workers, simd_level());
-  TinyStep next(4, 1, 2, 0);
-  next.add({{0, 2}}, {1, 1});
-  const RowNumbers& rows = next.table().features.front().plan->row;
-  EXPECT_EQ(refusal<IoError>([&] { remote.ask_ahead(next.step, 4); }),
-            "no channel 1 for row numbers of step 4");
-  EXPECT_EQ(messages.step(), 3);
+  AskingAhead asking(exchange);
+  const RowNumbers& rows = asking.next.table().features.front().plan->row;
+  EXPECT_EQ(asking.error(), "no channel 1 for row numbers of step 4");
+  EXPECT_EQ(asking.messages.step(), 3);
   EXPECT_EQ(rows.as<std::uint32_t>()[1], 2) << "a row of the whole table";
-  EXPECT_FALSE(next.table().route.translated);
-  EXPECT_FALSE(remote.asked_for(next.step));
+  EXPECT_FALSE(asking.next.table().route.translated);
+  EXPECT_FALSE(asking.remote.asked_for(asking.next.step));
 }
 
 TEST(QuestionsAhead, ThatFailAfterTheyWereSentCountAsAskedWhileTheirRoundIsOpen) {
   auto hosts = make_threads_exchange(2);
   FailingAfterStart exchange(*hosts[0]);
-  const std::shared_ptr<Executor> executor = make_inline_executor();
-  Workers workers(*executor, 0);
-  Messages messages(exchange);
-  messages.set_step(3);
-  RemoteRows remote(exchange, messages, workers, simd_level());
-  TinyStep next(4, 1, 2, 0);
-  next.add({{0, 2}}, {1, 1});
-  EXPECT_EQ(refusal<IoError>([&] { remote.ask_ahead(next.step, 4); }), "failed after the start");
-  EXPECT_EQ(messages.step(), 3);
-  EXPECT_TRUE(next.table().route.translated);
-  EXPECT_TRUE(remote.asked_for(next.step));
+  AskingAhead asking(exchange);
+  EXPECT_EQ(asking.error(), "failed after the start");
+  EXPECT_EQ(asking.messages.step(), 3);
+  EXPECT_TRUE(asking.next.table().route.translated);
+  EXPECT_TRUE(asking.remote.asked_for(asking.next.step));
 
   std::thread other([&] { hosts[1]->abort("host 1 gives up"); });
   exchange.abort("host 0 gives up");
   other.join();
-  EXPECT_FALSE(remote.asked_for(next.step));
-  EXPECT_FALSE(next.table().route.translated);
+  EXPECT_FALSE(asking.remote.asked_for(asking.next.step));
+  EXPECT_FALSE(asking.next.table().route.translated);
 }
 
 }  // namespace
