@@ -22,7 +22,7 @@ class AnyNumbers {
     static constexpr float kSpecial[] = {0.0f,   -0.0f, 1e-45f, -3e-39f,  1e-30f,
                                          -1e19f, 1e30f, -3e38f, 0x1p-63f, 1.0f};
     if (random_() % 5 == 0) return kSpecial[random_() % std::size(kSpecial)];
-    return std::uniform_real_distribution<float>(-2, 2)(random_);
+    return static_cast<float>(random_()) * 0x1p-30f - 2;
   }
   std::vector<float> row(std::int32_t dim) {
     std::vector<float> row(dim);
@@ -34,21 +34,28 @@ class AnyNumbers {
   std::mt19937 random_;
 };
 
-/// Any number that slot s may hold: those that add up squares or count are not negative.
-inline float any_slot_number(const TestedRows& rows, std::int32_t s, AnyNumbers& numbers) {
+/// Whether slot s may hold negative numbers: those that add up squares or count may not.
+inline bool is_signed_slot(const TestedRows& rows, std::int32_t s) {
   static const std::set<std::string> kSigned = {"linears", "m",       "mg",      "mom",
                                                 "momenta", "weights", "benefits"};
+  return kSigned.contains(rows.slot_name(s));
+}
+
+inline float any_slot_number(bool is_signed, AnyNumbers& numbers) {
   const float number = numbers();
-  return kSigned.contains(rows.slot_name(s)) ? number : std::abs(number);
+  return is_signed ? number : std::abs(number);
 }
 
 /// Rows and slots of any numbers.
 inline void fill(TestedRows& rows, AnyNumbers& numbers) {
+  std::vector<bool> is_signed;
+  for (std::int32_t s = 0; s < rows.num_slots(); ++s) is_signed.push_back(is_signed_slot(rows, s));
   for (std::int64_t r = 0; r < rows.rows(); ++r) {
     std::generate_n(rows.row(r), rows.dim(), std::ref(numbers));
     for (std::int32_t s = 0; s < rows.num_slots(); ++s) {
+      const bool negative = is_signed[s];
       std::generate_n(rows.slot(s, r), rows.slot_width(s),
-                      [&] { return any_slot_number(rows, s, numbers); });
+                      [&] { return any_slot_number(negative, numbers); });
     }
   }
 }

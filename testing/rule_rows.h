@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <bit>
-#include <cmath>
 #include <cstdint>
+#include <cstring>
 #include <limits>
 #include <string>
 #include <string_view>
@@ -109,41 +109,36 @@ class TestedRows {
 
   /// All memory, what lies between the rows included, as bits; every NaN is one.
   std::vector<std::uint32_t> bits() const {
-    std::vector<std::uint32_t> bits;
-    const auto add = [&](const std::vector<float>& values) {
-      for (const float x : values)
-        bits.push_back(std::isnan(x) ? 0x7fc00000u : std::bit_cast<std::uint32_t>(x));
-    };
-    add(records_);
-    for (const Slot& slot : slots_) add(slot.apart);
+    std::vector<float> all = records_;
+    for (const Slot& slot : slots_) all.insert(all.end(), slot.apart.begin(), slot.apart.end());
+    std::vector<std::uint32_t> bits(all.size());
+    std::memcpy(bits.data(), all.data(), all.size() * sizeof(float));
+    for (std::uint32_t& x : bits) {
+      if ((x & 0x7fffffffu) > 0x7f800000u) x = 0x7fc00000u;
+    }
     return bits;
   }
 
   /// True if the floats between the rows are what they were.
   bool gaps_are_intact() const {
-    std::vector<bool> owned(records_.size());
-    const auto own = [&](std::int64_t at, std::int64_t n) {
-      std::fill_n(owned.begin() + at, n, true);
+    const auto is_gap = [](const float* at, std::int64_t n) {
+      return std::all_of(at, at + n, [](float x) {
+        return std::bit_cast<std::uint32_t>(x) == std::bit_cast<std::uint32_t>(kGapValue);
+      });
     };
     for (std::int64_t r = 0; r < rows_; ++r) {
-      own(r * stride_, dim_);
+      const float* const record = records_.data() + r * stride_;
+      // The row and each full-size slot are followed by a gap.
+      for (std::int64_t at = dim_; at < stride_; at += dim_ + kGap) {
+        if (!is_gap(record + at, kGap)) return false;
+      }
       for (const Slot& slot : slots_) {
-        if (!slot.kind.row_wise) own(r * stride_ + slot.offset, dim_);
+        const std::int64_t apart = r * kRowWiseStride;
+        if (slot.kind.row_wise && !is_gap(slot.apart.data() + apart + 1, kRowWiseStride - 1))
+          return false;
       }
     }
-    bool intact = true;
-    const auto check = [&](float x) {
-      intact = intact && std::bit_cast<std::uint32_t>(x) == std::bit_cast<std::uint32_t>(kGapValue);
-    };
-    for (std::size_t i = 0; i < owned.size(); ++i) {
-      if (!owned[i]) check(records_[i]);
-    }
-    for (const Slot& slot : slots_) {
-      for (std::size_t i = 0; i < slot.apart.size(); ++i) {
-        if (i % kRowWiseStride != 0) check(slot.apart[i]);
-      }
-    }
-    return intact;
+    return true;
   }
 
  private:

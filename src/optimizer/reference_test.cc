@@ -188,7 +188,7 @@ class BoundedSteps {
     for (int s = 0; s < rows_.num_slots(); ++s) {
       for (int i = 0; i < rows_.slot_width(s); ++i) {
         float& x = rows_.slot(s, 0)[i];
-        if (is_old(x)) x = any_slot_number(rows_, s, numbers_);
+        if (is_old(x)) x = any_slot_number(is_signed_slot(rows_, s), numbers_);
       }
     }
   }

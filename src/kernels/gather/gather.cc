@@ -1,6 +1,7 @@
 #include "kernels/gather/gather.h"
 
 #include <cstring>
+#include <type_traits>
 
 namespace embertable {
 namespace {

@@ -58,8 +58,8 @@ struct Gather {
   /// copies of one line or less.
   bool outputs_ahead = false;
 
-  /// If set, copies of whole cache lines bypass the caches: for outputs so large that none of them
-  /// would still be cached when it is read.
+  /// If set, copies of whole cache lines of float32 by uint64_t numbers bypass the caches: for
+  /// outputs so large that none of them would still be cached when it is read.
   bool streams = false;
 };
 template <class Index>

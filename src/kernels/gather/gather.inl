@@ -466,11 +466,13 @@ void gather_from(const GatherArgs& args) {
       }
     }
   }
-  const auto out = reinterpret_cast<std::uintptr_t>(args.out);
-  if (args.streams && out % 64 == 0 && args.rows.dim % 16 == 0)
-    gather_copies<V, true, Addresses>(args);
-  else
-    gather_copies<V, false, Addresses>(args);
+  // Only a variable's rows are read past the caches: its numbers are wide, its rows are floats.
+  if constexpr (std::is_same_v<Addresses, AnyRows<std::uint64_t, PlainRow<float>>>) {
+    const auto out = reinterpret_cast<std::uintptr_t>(args.out);
+    if (args.streams && out % 64 == 0 && args.rows.dim % 16 == 0)
+      return gather_copies<V, true, Addresses>(args);
+  }
+  gather_copies<V, false, Addresses>(args);
 }
 
 template <int V, class Row>

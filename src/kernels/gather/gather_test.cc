@@ -284,15 +284,14 @@ TEST(Gather, GivesThePromisedBitsOfNarrowRowsForEveryDim) {
 TEST(Gather, WritesTheSameCopiesPastTheCaches) {
   for (const std::int64_t dim : {7, 16, 48, 64, 256, 272}) {
     const Table table(50, dim, 0);
-    const std::vector<std::uint32_t> row = {49, 0, 7, 7, 12};
-    const auto outputs = static_cast<std::int64_t>(row.size());
-    std::vector<std::uint64_t> number(row.begin(), row.end());
+    const std::vector<std::uint64_t> number = {49, 0, 7, 7, 12};
+    const std::int64_t outputs = std::ssize(number);
     for (const SimdLevel level : usable_levels()) {
       for (const std::int64_t shift : {0, 1, 16}) {
         Mapping memory((outputs * dim + shift) * 4);
         float* out = reinterpret_cast<float*>(memory.data()) + shift;
-        gather<std::uint32_t>(
-            {.rows = table.rows, .row = row.data(), .out = out, .last = outputs, .streams = true},
+        gather<std::uint64_t>(
+            {.rows = table.rows, .row = number.data(), .out = out, .last = outputs, .streams = true},
             level);
         EXPECT_EQ(std::vector<float>(out, out + outputs * dim),
                   run(level, table.rows, {.dim = dim, .row = number}));
