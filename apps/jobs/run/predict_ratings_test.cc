@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "apps/convert/export_tables.h"
 #include "apps/jobs/math/metrics.h"
 #include "apps/jobs/run/progress.h"
 #include "apps/jobs/spec/split.h"
@@ -61,6 +62,22 @@ TEST_F(PredictRatings, GivesTheBitsThatEvalMeasures) {
   metrics.add(found.numbers("prediction"), labels_);
   EXPECT_EQ(metrics.rmse(), value_of(measures, "rmse"));
   EXPECT_EQ(metrics.mae(), value_of(measures, "mae"));
+}
+
+TEST_F(PredictRatings, GivesTheBitsThatEvalMeasuresOfInt8Too) {
+  run(tiny_job({"schedule.epochs=20", "tables.user.row_type=bfloat16"}));
+  const double trained = value_of(measured(), "rmse");
+  export_tables(
+      {.format = TableFormat::kInt8, .from = files_.path("out"), .out = files_.path("int8")},
+      [](const ConvertedArray&) {});
+  std::filesystem::rename(files_.path("out"), files_.path("trained"));
+  std::filesystem::rename(files_.path("int8"), files_.path("out"));
+  const double rmse = value_of(measured(), "rmse");
+  RatingMetrics metrics(1, 5);
+  metrics.add(scores("tests.csv").numbers("prediction"), labels_);
+  EXPECT_EQ(metrics.rmse(), rmse);
+  EXPECT_NE(rmse, trained);
+  EXPECT_NEAR(rmse, trained, 0.01);
 }
 
 TEST_F(PredictRatings, UnseenUsersAndItemsHaveTheBiasesAlone) {
