@@ -14,6 +14,8 @@ from .strategy import ReplicaContext, TPUStrategy, get_replica_context, get_stra
 _log = logging.getLogger("embertable")
 _DEPRECATED = "is deprecated in the original; give input shapes instead"
 
+_Outputs = Literal["numpy", "tensorflow", "torch", "jax"]
+
 
 class TPUEmbedding(Embedding):
     """An Embedding on the strategy in whose scope it is made; outside of any scope it is plain, and only holds tables. As in
@@ -34,7 +36,7 @@ class TPUEmbedding(Embedding):
     """
 
     def __init__(self, feature_config: Any, optimizer: Optimizer | None,
-                 pipeline_execution_with_tensor_core: bool = False, *, outputs: Literal["numpy", "tensorflow", "torch", "jax"] = "numpy") -> None:
+                 pipeline_execution_with_tensor_core: bool = False, *, outputs: _Outputs = "numpy") -> None:
         features = leaves_of(feature_config)
         check_tables(features)
         strategy = get_strategy()
@@ -212,7 +214,7 @@ class TPUEmbeddingForServing(ServingEmbedding):
     (2, 4)
     """
 
-    def __init__(self, feature_config: Any, optimizer: Optimizer | None = None, *, outputs: Literal["numpy", "tensorflow", "torch", "jax"] = "numpy") -> None:
+    def __init__(self, feature_config: Any, optimizer: Optimizer | None = None, *, outputs: _Outputs = "numpy") -> None:
         check_tables(leaves_of(feature_config))
         super().__init__(feature_config, optimizer, get_strategy(), outputs=outputs)
 
@@ -237,7 +239,7 @@ class TPUEmbeddingV0(DirectEmbedding):
     1
     """
 
-    def __init__(self, feature_config: Any, optimizer: Optimizer | None = None, *, outputs: Literal["numpy", "tensorflow", "torch", "jax"] = "numpy") -> None:
+    def __init__(self, feature_config: Any, optimizer: Optimizer | None = None, *, outputs: _Outputs = "numpy") -> None:
         check_tables(leaves_of(feature_config))
         strategy = get_strategy()
         if strategy is None:
