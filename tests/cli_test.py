@@ -97,6 +97,9 @@ class CommandLine(unittest.TestCase):
                              "--shards: must be a whole number of at least 0, got '-1'"),
                             (["import", self.saved, "--format", "tf", "--out", "x", "--step", "-1"],
                              "--step: must be a whole number of at least 0, got '-1'"),
+                            (["lookup", self.saved, "--table", "item", "--row", "9999999999999999999"],
+                             "--row: must be a whole number from 0 to 9223372036854775807, got '9999999999999999999'"),
+                            (["train", self.run_.job, "--show", "--json"], "--show excludes --json"),
                             (["train", self.run_.job, "--deadline", "0"], "--deadline: must be a number above 0, got '0'")):
             code, _, err = call(*words)
             self.assertEqual(code, 2)

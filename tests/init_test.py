@@ -361,6 +361,26 @@ class Init(unittest.TestCase):
         self.init(ratings, "--model", "mf", "--time", "time")
         self.assertIn("# time = \"time\"", (self.folder / "ratings.toml").read_text())
 
+    def test_what_a_model_needs_is_filled_and_named_once(self):
+        rows = [(self.chance.randrange(30), self.chance.choice(["yes", "no", ""])) for _ in range(400)]
+        path = self.write("data.csv", ["age,customer", *(f"{a},{c}" for a, c in rows)])
+        self.init(path, "--model", "ctr", "--label", "customer", "--positive", "yes")
+        self.assertEqual(self.job()["data"]["where"], {"customer": "filled"})
+        self.trains()
+        events = [(u, self.chance.randrange(20), t if t % 50 else "") for t, u in enumerate(sorted(range(20)) * 30)]
+        path = self.write("events.csv", ["user,item,time", *(",".join(map(str, one)) for one in events)])
+        self.init(path)
+        self.assertEqual(self.job("events.toml")["model"]["kind"], "next_item")
+        self.assertEqual(self.job("events.toml")["data"]["where"], {"time": "filled"})
+        self.trains("events.toml")
+
+    def test_a_column_with_an_apostrophe(self):
+        path = self.write("data.csv", ["Driver's,item,rating", *(f"{u or ''},{i},{r}" for u, i, r in self.ratings())])
+        self.init(path, "--user", "Driver's", "--item", "item", "--label", "rating")
+        self.trains("data.toml", "--out", self.folder / "run")
+        code, _, err = self.call("eval", self.folder / "run")
+        self.assertEqual((code, err), (0, ""))
+
     def test_labels_0_and_1_may_be_turned_round(self):
         path = self.write("data.csv", ["a,label", *(f"{k % 5},{k % 2}" for k in range(50))])
         for positive, written in [("1", None), ("0", ["0"])]:

@@ -35,6 +35,11 @@ CLI::Validator at_least(std::int64_t least) {
       [least](const std::string& text) {
         std::int64_t number = 0;
         if (is_whole(text, number) && number >= least) return std::string();
+        const bool is_too_large = text.size() >= 19 && text[0] != '0' &&
+                                  text.find_first_not_of("0123456789") == std::string::npos;
+        if (is_too_large)
+          return fmt::format("must be a whole number from {} to {}, got '{}'", least, INT64_MAX,
+                             text);
         return fmt::format("must be a whole number of at least {}, got '{}'", least, text);
       },
       "");

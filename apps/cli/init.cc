@@ -322,12 +322,15 @@ class Draft {
     return found;
   }
 
-  /// Leaves out records without a label, a user or an item.
+  /// Leaves out records without a label, a user, an item or a time, where the model needs it.
   void write_where() {
+    std::vector<std::string> needed;
+    if (model_ == "mf" || model_ == "ctr") needed.push_back(label_);
+    if (model_ != "ctr") needed.insert(needed.end(), {user_, item_});
+    if (model_ == "next_item") needed.push_back(time_);
     std::string rules;
-    for (const std::string& name : {label_, user_, item_}) {
-      const bool is_used = name == label_ ? model_ == "mf" || model_ == "ctr" : model_ != "ctr";
-      if (name.empty() || !is_used || column(name).empty == 0) continue;
+    for (const std::string& name : needed) {
+      if (name.empty() || column(name).empty == 0) continue;
       rules += fmt::format("{} = \"filled\" # {} are empty\n", key_of(name),
                            grouped(column(name).empty));
     }

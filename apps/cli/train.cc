@@ -161,8 +161,9 @@ void run_together(TrainArguments arguments, const std::shared_ptr<Exchange>& exc
 
 void add_reading(CLI::App& command, TrainArguments& arguments) {
   add_data(command, arguments.options.data_root);
-  command.add_flag("--show", arguments.show,
-                   "print the job with all its defaults, and train nothing");
+  command
+      .add_flag("--show", arguments.show, "print the job with all its defaults, and train nothing")
+      ->excludes(command.add_flag("--json", arguments.json, "print one JSON object per line"));
   add_skip_bad(command, arguments.options.skip_bad);
 }
 
@@ -224,7 +225,6 @@ void add_train(CLI::App& app, Invocation& invocation) {
       ->add_option("--tensorboard", arguments->tensorboard,
                    "write event files for TensorBoard to this folder")
       ->check(not_empty());
-  command->add_flag("--json", arguments->json, "print one JSON object per line");
   command
       ->add_option("--exchange", arguments->exchange,
                    "mpi or torch: what connects several processes, if not what the launcher shows")

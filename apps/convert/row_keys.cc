@@ -48,6 +48,11 @@ std::int64_t RowKeys::row_of_key(const std::string& key) const {
     throw ValueError(fmt::format(
         "table '{}' has no keys: no id map has its name and its number of rows; give a row number",
         table_));
+  if (ids_->num_keys() == 0)
+    throw KeyError(
+        fmt::format("table '{}' keeps no keys, which share rows: they are hashed, or all rare; "
+                    "give a row number",
+                    table_));
   std::optional<std::int64_t> row;
   if (ids_->kind() == KeyKind::kString) {
     row = ids_->find(std::string_view(key));

@@ -15,6 +15,15 @@ void hash_cell(const Samples& samples, std::int64_t cell, Hasher& hasher) {
   hasher.update(std::as_bytes(std::span(values)));
 }
 
+/// Hashes one number of every sample as earlier versions do, which read them as binary32.
+void hash_number(const Samples& samples, std::int64_t cell, Hasher& hasher) {
+  std::vector<float> values;
+  values.reserve(samples.size());
+  for (std::int64_t s = 0; s < samples.size(); ++s)
+    values.push_back(static_cast<float>(samples.number(s, cell)));
+  hasher.update(std::as_bytes(std::span(values)));
+}
+
 }  // namespace
 
 Samples DataSet::select(const std::vector<Part>& parts) const {
@@ -37,7 +46,7 @@ std::map<std::string, std::string> data_digests(const DataSet& data) {
   if (data.numbers > 0) {
     Hasher numbers;
     for (std::int64_t i = 0; i < data.numbers; ++i)
-      hash_cell(data.samples, data.number_cell() + i, numbers);
+      hash_number(data.samples, data.number_cell(i), numbers);
     digests["numbers"] = numbers.hex();
   }
   for (const IdColumn& column : data.columns) {

@@ -38,7 +38,7 @@ struct IdColumn {
 /// The samples that a job trains on and measures, in memory.
 struct DataSet {
   std::vector<IdColumn> columns;  ///< in the order of RecordsSpec::ids
-  std::int64_t numbers = 0;       ///< cells with the numbers of DataSpec::numbers
+  std::int64_t numbers = 0;       ///< in each sample: those of DataSpec::numbers
   Samples samples;                ///< in the order of the file
   std::vector<Part> part;         ///< by sample
   LeftOut left_out;               ///< broken records
@@ -48,8 +48,12 @@ struct DataSet {
   /// Returns the samples of some parts, in the order of the file.
   Samples select(const std::vector<Part>& parts) const;
 
-  /// Returns the cell of a sample with the first of its numbers; NaN is one that it lacks.
-  std::int64_t number_cell() const noexcept { return samples.stride - 1 - numbers; }
+  /// Returns the cell of a sample where number i begins; NaN is one that it lacks.
+  std::int64_t number_cell(std::int64_t i = 0) const noexcept {
+    return samples.stride - 1 - (numbers - i) * kNumberCells;
+  }
+
+  static constexpr std::int64_t kNumberCells = 2;  ///< a number has 64 bits
 };
 
 /// Makes empty columns and the layout of a sample's cells: ids, its place if there are lists by
@@ -66,11 +70,10 @@ DataSet read_data(const RecordsSpec& records, const DataOptions& options);
 /// the files have the same path, size and time of change.
 std::optional<DataSet> read_cached(const RecordsSpec& records, const DataOptions& options);
 
-/// Returns one hash of the labels with their parts ("samples"), one of the numbers if there are
-/// some
-/// ("numbers"), and one of the keys, samples and lists of every column ("ids NAME"), 32 hexadecimal
-/// digits: equal for equal contents, wherever they were read from and in whatever order the job
-/// names its columns.
+/// Returns one hash of the labels with their parts ("samples"), one of the numbers, rounded to
+/// binary32, if there are some ("numbers"), and one of the keys, samples and lists of every column
+/// ("ids NAME"), 32 hexadecimal digits: equal for equal contents, wherever they were read from and
+/// in whatever order the job names its columns.
 std::map<std::string, std::string> data_digests(const DataSet& data);
 
 }  // namespace embertable::jobs

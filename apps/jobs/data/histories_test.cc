@@ -199,6 +199,24 @@ TEST(FieldRule, IsOneOfAFew) {
   }
 }
 
+TEST(FieldRule, ComparesIntegersOfSixtyFourBitsWithoutRounding) {
+  const TemporaryFiles files;
+  files.write("a.csv", "9007199254740992\n9007199254740993\n-9223372036854775808\n0.5\n");
+  const auto kept = [&](const char* text) {
+    const FieldRule rule = field_rule("1", text);
+    const std::string columns[] = {"1"};
+    CsvReader reader(files.path("a.csv"), {.header = false}, columns);
+    std::string lines;
+    while (reader.next())
+      if (holds(rule, reader, 0)) lines += std::to_string(reader.line());
+    return lines;
+  };
+  EXPECT_EQ(kept("> 9007199254740992"), "2");
+  EXPECT_EQ(kept("<= 9007199254740992"), "134");
+  EXPECT_EQ(kept("> -9223372036854775807"), "124");
+  EXPECT_EQ(kept(">= 0.5"), "124");
+}
+
 TEST(ItemSets, AreRisingAndHoldNothingTwice) {
   Histories all{.splits = {0, 4, 4, 6},
                 .events = {3, 1, 3, 2, 5, 4},

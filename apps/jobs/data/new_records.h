@@ -66,7 +66,7 @@ class NewRecords {
   std::vector<bool> copied_integers_;       ///< by copied column: its keys are integers
   std::vector<std::string> copied_;         ///< [records, copied columns]; may be longer
   std::size_t number_place_ = 0;            ///< place of the first number
-  std::vector<float> numbers_;              ///< [queued records, numbers]
+  std::vector<double> numbers_;             ///< [queued records, numbers]
   std::vector<std::uint8_t> queued_;
   std::vector<std::int64_t> lines_, unseen_;
   RowCounts counts_;

@@ -33,7 +33,7 @@ DataSet make_columns(const RecordsSpec& records) {
     if (!records.ids[i].joined() && data.columns[i].cell < 0) data.columns[i].owner = cells;
   }
   data.numbers = std::ssize(records.data.numbers);
-  data.samples.stride = cells + (has_lists ? 1 : 0) + data.numbers + 1;
+  data.samples.stride = cells + (has_lists ? 1 : 0) + data.numbers * DataSet::kNumberCells + 1;
   return data;
 }
 
@@ -93,7 +93,7 @@ std::string describe(const RecordsSpec& records, const DataOptions& options) {
       split.salt, split.train_on_validation, split.validation_buckets, options.skip_bad.text());
   text += describe(data.where);
   if (!data.written_numbers.empty())
-    text += fmt::format("numbers {} {:?}\n", data.written_numbers, data.missing);
+    text += fmt::format("numbers of binary64 {} {:?}\n", data.written_numbers, data.missing);
   if (!split.time.empty())
     text += fmt::format("time {:?} {} {}\n", split.time, split.test, split.validation);
   text += file_stamps(paths_in(options.root, split.test_paths));

@@ -7,6 +7,7 @@
 #include <bit>
 #include <charconv>
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <numeric>
 #include <string_view>
@@ -318,19 +319,20 @@ void RecordReader::give_rows(const FieldKeys& keys, IdColumn& column) {
   }
 }
 
-float number_in(const CsvReader& reader, std::size_t field, std::string_view missing) {
+double number_in(const CsvReader& reader, std::size_t field, std::string_view missing) {
   const std::string_view text = reader.text(field);
-  if (text.empty() || text == missing) return std::numeric_limits<float>::quiet_NaN();
+  if (text.empty() || text == missing) return std::numeric_limits<double>::quiet_NaN();
   const double number = reader.number(field);
   if (!std::isfinite(static_cast<float>(number))) reader.refuse(field, "a number of binary32");
-  return static_cast<float>(number);
+  return number;
 }
 
-void put_numbers(std::span<const float> numbers, std::int64_t first, DataSet& data) {
+void put_numbers(std::span<const double> numbers, std::int64_t first, DataSet& data) {
   Samples& samples = data.samples;
   for (std::int64_t i = 0; i < std::ssize(numbers); ++i) {
-    const std::int64_t cell = (first + i / data.numbers) * samples.stride + data.number_cell();
-    samples.cells[cell + i % data.numbers] = std::bit_cast<std::int32_t>(numbers[i]);
+    const std::int64_t sample = (first + i / data.numbers) * samples.stride;
+    std::memcpy(samples.cells.data() + sample + data.number_cell(i % data.numbers), &numbers[i],
+                sizeof(double));
   }
 }
 

@@ -58,7 +58,7 @@ class RecordReader {
   bool has_zeros_ = false, has_ones_ = false;  ///< labels of texts
   std::vector<FieldKeys> keys_;                ///< keys of those ids
   std::vector<float> labels_;                  ///< labels of the queued records
-  std::vector<float> queued_numbers_;          ///< [queued records, data.numbers]
+  std::vector<double> queued_numbers_;         ///< [queued records, data.numbers]
   std::vector<std::uint8_t> trains_;           ///< flags of the queued records
   TimeFields time_fields_;
   std::vector<std::int64_t> times_;  ///< by record, if they deal it to its part
@@ -66,10 +66,10 @@ class RecordReader {
 
 /// Returns the number in a field; NaN for an empty one, and for the text `missing`. Throws
 /// BrokenRecord for another text.
-float number_in(const CsvReader& reader, std::size_t field, std::string_view missing);
+double number_in(const CsvReader& reader, std::size_t field, std::string_view missing);
 
 /// Writes the numbers of samples from `first` on, [samples, DataSet::numbers], to their cells.
-void put_numbers(std::span<const float> numbers, std::int64_t first, DataSet& data);
+void put_numbers(std::span<const double> numbers, std::int64_t first, DataSet& data);
 
 /// Turns lists of key numbers into lists of rows; keys without a row are left out.
 void finish_lists(const FieldKeys& keys, IdLists& lists);

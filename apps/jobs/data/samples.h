@@ -2,12 +2,13 @@
 
 #include <bit>
 #include <cstdint>
+#include <cstring>
 #include <vector>
 
 namespace embertable::jobs {
 
 /// Samples as rows of cells, so that everything a step needs of one sample is in one place in
-/// memory: ids, then the bits of the label.
+/// memory: ids, numbers of two cells each, then the bits of the label.
 struct Samples {
   std::int64_t stride = 1;          ///< cells per sample
   std::vector<std::int32_t> cells;  ///< [size, stride]
@@ -18,6 +19,11 @@ struct Samples {
   }
   std::int32_t id(std::int64_t sample, std::int32_t cell) const noexcept {
     return row(sample)[cell];
+  }
+  double number(std::int64_t sample, std::int64_t cell) const noexcept {
+    double number;
+    std::memcpy(&number, row(sample) + cell, sizeof(number));
+    return number;
   }
   float label(std::int64_t sample) const noexcept {
     return std::bit_cast<float>(row(sample)[stride - 1]);

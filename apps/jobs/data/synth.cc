@@ -157,8 +157,12 @@ void write_records(const SynthSpec& spec, TextFile& file, Cost& all, std::array<
   }
 }
 
+nlohmann::ordered_json loss_json(const SynthLoss& loss) {
+  return loss.records > 0 ? nlohmann::ordered_json(loss.logloss) : nullptr;
+}
+
 nlohmann::ordered_json json_of(const SynthLoss& loss) {
-  return {{"records", loss.records}, {"positives", loss.positives}, {"logloss", loss.logloss}};
+  return {{"records", loss.records}, {"positives", loss.positives}, {"logloss", loss_json(loss)}};
 }
 
 std::string truth_text(const SynthSpec& spec, const SynthReport& report) {

@@ -44,7 +44,7 @@ class Standard {
       double sum = 0, squares = 0, known = 0;
       const auto each = [&](const auto& add) {
         for (std::int64_t s = 0; s < samples.size(); ++s)
-          if (const float x = number(samples, s, i); !std::isnan(x)) add(static_cast<double>(x));
+          if (const double x = number(samples, s, i); !std::isnan(x)) add(x);
       };
       each([&](double x) { sum += x, known += 1; });
       const double mean = known > 0 ? sum / known : 0;
@@ -61,11 +61,10 @@ class Standard {
   void write(const Samples& samples, std::int64_t first, std::int64_t size, float* out) const {
     for (std::int64_t s = first; s < first + size; ++s) {
       for (std::int64_t i = 0; i < count(); ++i) {
-        const float x = number(samples, s, i);
+        const double x = number(samples, s, i);
         const double deviation = values_[count() + i];
-        *out++ = std::isnan(x) || deviation == 0
-                     ? 0
-                     : static_cast<float>((static_cast<double>(x) - values_[i]) / deviation);
+        *out++ =
+            std::isnan(x) || deviation == 0 ? 0 : static_cast<float>((x - values_[i]) / deviation);
       }
     }
   }
@@ -83,8 +82,8 @@ class Standard {
   }
 
  private:
-  float number(const Samples& samples, std::int64_t sample, std::int64_t i) const noexcept {
-    return std::bit_cast<float>(samples.row(sample)[cell_ + i]);
+  double number(const Samples& samples, std::int64_t sample, std::int64_t i) const noexcept {
+    return samples.number(sample, cell_ + i * DataSet::kNumberCells);
   }
 
   std::int64_t cell_;

@@ -390,6 +390,17 @@ TEST_F(CtrNumbers, DoNotDependOnTheUnit) {
   EXPECT_EQ(run().digest, metres.digest);
 }
 
+TEST_F(CtrNumbers, DoNotDependOnWhereTheyBegin) {
+  const auto digest_from = [&](std::int64_t begin) {
+    std::string text = "inside,kind,x,y\n";
+    for (std::int64_t i = 0; i < 600; ++i)
+      text += fmt::format("{},a,{},1\n", i % 60 < 30 ? 1 : 0, begin + i % 64);
+    files_.write("points.csv", text);
+    return run({"schedule.epochs=2"}).digest;
+  };
+  EXPECT_EQ(digest_from(1'700'000'000), digest_from(0));
+}
+
 TEST_F(CtrNumbers, GoOnWithTheSameBitsAndPredictThem) {
   const std::string out = files_.path("out");
   const TrainReport whole = run();

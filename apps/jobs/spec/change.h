@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstddef>
 #include <string>
+#include <string_view>
 #include <utility>
 
 namespace embertable::jobs {
@@ -14,5 +16,9 @@ struct Change {
   std::string text;
   std::string source;  ///< begins errors about it, as "--set schedule.epochs=3"; default: `text`
 };
+
+/// Returns where the key of a KEY=VALUE ends, whose parts may stand within quotes as those of TOML:
+/// the place of the equals sign, or the text's size if there is none.
+std::size_t end_of_key(std::string_view text);
 
 }  // namespace embertable::jobs

@@ -8,7 +8,6 @@
 #include <fstream>
 #include <iterator>
 #include <memory>
-#include <sstream>
 #include <string_view>
 #include <system_error>
 
@@ -16,6 +15,7 @@
 #include "apps/jobs/spec/job.h"
 #include "apps/jobs/spec/model.h"
 #include "apps/jobs/spec/toml_section.h"
+#include "apps/jobs/spec/toml_text.h"
 #include "base/did_you_mean.h"
 #include "embertable/errors.h"
 
@@ -326,9 +326,7 @@ Job parse_any(TomlDocument& document, const std::string& text, const std::string
   add_files(document.root(), job.files);
   job.text = text;
   if (document.changed()) {
-    std::ostringstream merged;
-    merged << toml::toml_formatter(document.root()) << '\n';
-    job.text = merged.str();
+    job.text = toml_lines(document.root());
     if (job.text.size() > TomlDocument::kMaxBytes) {
       throw ValueError(
           fmt::format("{}: the job with its changes must have at most {} bytes, got {}", path,
@@ -369,7 +367,8 @@ std::string read_text(const std::string& path) {
   // One byte more than a job may have shows that there are too many.
   std::string text(TomlDocument::kMaxBytes + 1, '\0');
   file.read(text.data(), static_cast<std::streamsize>(text.size()));
-  if (file.bad()) throw IoError(fmt::format("'{}': cannot read the job", path));
+  if (file.bad())
+    throw IoError(fmt::format("'{}': cannot read the job: {}", path, std::strerror(errno)));
   text.resize(static_cast<std::size_t>(file.gcount()));
   if (text.size() > TomlDocument::kMaxBytes) {
     throw ValueError(
@@ -388,56 +387,11 @@ void spread(toml::table& section, const std::string& name) {
   }
 }
 
-/// Returns where a text of TOML ends that begins at `at` with a quote; three quotes begin a text of
-/// several lines, which may end with two quotes of its own.
-std::size_t end_of_text(std::string_view text, std::size_t at) {
-  const char quote = text[at];
-  const std::string_view rest = text.substr(at);
-  const std::size_t quotes = std::min<std::size_t>(rest.find_first_not_of(quote), rest.size());
-  if (quotes == 2) return at + 2;
-  const std::string mark(quotes >= 3 ? 3 : 1, quote);
-  std::size_t end = at + mark.size();
-  while (end < text.size() && !text.substr(end).starts_with(mark))
-    end += quote == '"' && text[end] == '\\' ? 2 : 1;
-  end = std::min(end + mark.size(), text.size());
-  if (mark.size() == 3)
-    while (end < text.size() && text[end] == quote) ++end;
-  return end;
-}
-
-/// Writes each number with a point with the fewest digits that give it back, as 0.03 for what
-/// toml++ prints as 0.029999999999999999. A text within quotes stays.
-std::string with_short_numbers(const std::string& text) {
-  constexpr std::string_view kWord =
-      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.+-";
-  std::string result;
-  for (std::size_t at = 0; at < text.size();) {
-    std::size_t end = at + 1;
-    if (text[at] == '"' || text[at] == '\'') {
-      end = end_of_text(text, at);
-    } else if (kWord.find(text[at]) != std::string_view::npos) {
-      end = std::min(text.find_first_not_of(kWord, at), text.size());
-    }
-    const std::string word = text.substr(at, end - at);
-    double number = 0;
-    const auto parsed = std::from_chars(word.data(), word.data() + word.size(), number);
-    const bool is_number = parsed.ec == std::errc() && parsed.ptr == word.data() + word.size() &&
-                           word.find('.') != std::string::npos;
-    const std::string shortest = fmt::format("{}", number);
-    result += is_number && shortest.size() < word.size() &&
-                      shortest.find_first_of(".e") != std::string::npos
-                  ? shortest
-                  : word;
-    at = end;
-  }
-  return result;
-}
-
 /// Prints a job section by section, in the order in which the documents describe them.
 std::string in_order(const toml::table& job) {
   std::vector<std::string> names(std::begin(kValues), std::end(kValues));
   names.insert(names.end(), std::begin(kSections), std::end(kSections));
-  std::ostringstream out;
+  std::string text;
   for (const std::string& name : names) {
     const toml::node* node = job.get(name);
     const bool is_empty = node != nullptr && node->is_table() && node->as_table()->empty();
@@ -445,9 +399,9 @@ std::string in_order(const toml::table& job) {
     toml::table one;
     one.insert(name, *node);
     if (toml::table* section = one[name].as_table()) spread(*section, name);
-    out << (node->is_table() && out.tellp() > 0 ? "\n" : "") << toml::toml_formatter(one) << '\n';
+    text += (node->is_table() && !text.empty() ? "\n" : "") + toml_lines(one);
   }
-  return with_short_numbers(out.str());
+  return text;
 }
 
 }  // namespace

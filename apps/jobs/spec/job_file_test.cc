@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "apps/jobs/models/mf.h"
+#include "apps/jobs/spec/toml_text.h"
 #include "embertable/errors.h"
 #include "testing/source_path.h"
 #include "testing/tiny_job.h"
@@ -107,6 +108,34 @@ TEST(JobFile, ChangesTakeThePlaceOfWhatItSays) {
   EXPECT_EQ(job.tables[0].first_b, 0.5);
   EXPECT_EQ(dynamic_cast<const MfSpec&>(*job.model).records().split.salt, 9u);
   EXPECT_EQ(parse_job(job.text, "job.toml").schedule.epochs, 7);
+}
+
+TEST(JobFile, ChangesMayNameKeysWithinQuotes) {
+  const auto column = [](const char* change) {
+    return dynamic_cast<const MfSpec&>(*parse_job(kTinyJob, "job.toml", {change}).model)
+        .records()
+        .data.where.at(0);
+  };
+  EXPECT_EQ(column(R"(data.where."user.id"="> 20")").column, "user.id");
+  EXPECT_EQ(column(R"(data.where.'a=b.c'=filled)").column, "a=b.c");
+  EXPECT_EQ(column(R"("data".where."a\"b"=filled)").column, "a\"b");
+  EXPECT_EQ(column("data.where.movie id=filled").column, "movie id");
+  EXPECT_EQ(column("data.where.it's=filled").column, "it's");
+  EXPECT_EQ(column("data.where.'=filled").column, "'");
+  EXPECT_THAT(refused({"data.\"where=1"}), testing::HasSubstr("data has no key '\"where'"));
+  EXPECT_THAT(refused({"\"a"}), "a change must be KEY=VALUE, got '\"a'");
+}
+
+TEST(JobFile, IsSavedWithKeysThatNeedQuotes) {
+  for (const char* key : {"Driver's", "a\tb", "Price\n(EUR)", "x.y", "caf\u00e9", "\n"}) {
+    const std::string rule = fmt::format("data.where={{{}='filled'}}", toml_key(key));
+    const Job job = parse_job(kTinyJob, "job.toml", {rule});
+    EXPECT_EQ(dynamic_cast<const MfSpec&>(*parse_saved_job(job.text, "saved").model)
+                  .records()
+                  .data.where.at(0)
+                  .column,
+              key);
+  }
 }
 
 TEST(JobFile, NamesLineKeyRuleAndValue) {

@@ -5,9 +5,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <sstream>
 #include <type_traits>
 
+#include "apps/jobs/spec/toml_text.h"
 #include "base/did_you_mean.h"
 #include "embertable/errors.h"
 
@@ -17,12 +17,7 @@ namespace {
 /// Bytes that a message shows of a change that is refused for its size.
 constexpr std::size_t kShownChange = 40;
 
-std::string shown(const toml::node& node) {
-  if (node.is_table()) return "a table";
-  std::ostringstream out;
-  node.visit([&](const auto& value) { out << toml::toml_formatter(value); });
-  return out.str();
-}
+std::string shown(const toml::node& node) { return node.is_table() ? "a table" : toml_value(node); }
 
 /// Counts key parts and nested brackets of a TOML text from its first byte on, as a parser meets
 /// them. After something that is not TOML the counts do not matter: a parser gets no further.
@@ -131,6 +126,42 @@ toml::table read_value(const std::string& text, const std::string& source) {
   }
 }
 
+/// Returns the end of a part of a key that begins at `at`: behind its last quote if it begins with
+/// one that has its like, else before the next dot or equals sign.
+std::size_t end_of_part(std::string_view text, std::size_t at) {
+  const char quote = at < text.size() ? text[at] : '\0';
+  if (quote == '"' || quote == '\'') {
+    for (std::size_t end = at + 1; end < text.size(); ++end) {
+      if (text[end] == quote) return end + 1;
+      if (text[end] == '\\' && quote == '"') ++end;
+    }
+  }
+  return std::min(text.find_first_of(".=", at), text.size());
+}
+
+/// Returns a part of a key without its quotes, if they are those of TOML, else as it is.
+std::string without_quotes(std::string_view part) {
+  if (part.size() < 2 || (part[0] != '"' && part[0] != '\'')) return std::string(part);
+  try {
+    const toml::table read = toml::parse(fmt::format("value = {}", part));
+    return read["value"].value_or(std::string(part));
+  } catch (const toml::parse_error&) {
+    return std::string(part);
+  }
+}
+
+/// Divides a dotted key.
+std::vector<std::string> parts_of_key(std::string_view key) {
+  std::vector<std::string> parts;
+  for (std::size_t at = 0;; ++at) {
+    std::size_t end = end_of_part(key, at);
+    if (end < key.size() && key[end] != '.') end = std::min(key.find('.', at), key.size());
+    parts.push_back(without_quotes(key.substr(at, end - at)));
+    at = end;
+    if (at >= key.size()) return parts;
+  }
+}
+
 std::string setting(bool flag) { return flag ? "true" : "false"; }
 std::string setting(const std::string& text) { return text; }
 std::string setting(std::int64_t integer) { return fmt::format("{}", integer); }
@@ -145,6 +176,12 @@ bool is_below(std::string_view path, std::string_view root) {
 }
 
 }  // namespace
+
+std::size_t end_of_key(std::string_view text) {
+  std::size_t at = 0;
+  while (at < text.size() && text[at] != '=') at = std::max(at + 1, end_of_part(text, at));
+  return at;
+}
 
 void stop_parsing() {
   throw toml::parse_error("a character that begins no key and no value", toml::source_region{});
@@ -196,28 +233,29 @@ void TomlDocument::note(std::string_view section, std::string_view key, const T&
 }
 
 void TomlDocument::change(const Change& change) {
-  const std::size_t equals = change.text.find('=');
-  if (equals == std::string::npos || equals == 0) {
+  const std::size_t equals = end_of_key(change.text);
+  if (equals == 0 || equals >= change.text.size()) {
     throw ValueError(fmt::format("a change must be KEY=VALUE, got '{}'", change.text));
   }
-  const std::string key = change.text.substr(0, equals);
-  if (std::count(key.begin(), key.end(), '.') >= kMaxDepth) {
+  const std::vector<std::string> parts =
+      parts_of_key(std::string_view(change.text).substr(0, equals));
+  if (std::ssize(parts) > kMaxDepth) {
     throw ValueError(fmt::format("{}: a key must have at most {} parts, got more",
                                  change.source.substr(0, kShownChange), kMaxDepth));
   }
-  changes_.emplace_back(key, change.source);
+  changes_.emplace_back(fmt::format("{}", fmt::join(parts, ".")), change.source);
   toml::table* table = &root_;
-  std::size_t begin = 0;
-  for (std::size_t dot; (dot = key.find('.', begin)) != std::string::npos; begin = dot + 1) {
-    toml::node& next = table->insert(key.substr(begin, dot - begin), toml::table{}).first->second;
+  for (std::size_t i = 0; i + 1 < parts.size(); ++i) {
+    toml::node& next = table->insert(parts[i], toml::table{}).first->second;
     if (!next.is_table()) {
+      const auto end = parts.begin() + static_cast<std::ptrdiff_t>(i) + 1;
       throw ValueError(fmt::format("{}: {} must be a table, got {}", change.source,
-                                   key.substr(0, dot), shown(next)));
+                                   fmt::join(parts.begin(), end, "."), shown(next)));
     }
     table = next.as_table();
   }
   toml::table value = read_value(change.text.substr(equals + 1), change.source);
-  table->insert_or_assign(key.substr(begin), std::move(*value.get("value")));
+  table->insert_or_assign(parts.back(), std::move(*value.get("value")));
 }
 
 void TomlDocument::refuse(std::string_view key_path, toml::source_region where,

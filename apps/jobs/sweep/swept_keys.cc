@@ -8,6 +8,7 @@
 #include <set>
 #include <string_view>
 
+#include "apps/jobs/spec/change.h"
 #include "base/math.h"
 #include "base/random.h"
 #include "embertable/errors.h"
@@ -92,8 +93,8 @@ std::string drawn(const SweptKey& key, std::uint64_t bits) {
 }  // namespace
 
 SweptKey SweptKey::parse(const std::string& text) {
-  const std::size_t equals = text.find('=');
-  if (equals == std::string::npos || equals == 0 || equals + 1 == text.size())
+  const std::size_t equals = end_of_key(text);
+  if (equals == 0 || equals + 1 >= text.size())
     throw ValueError(
         fmt::format("a swept key must be KEY=VALUE,VALUE or KEY=LOW..HIGH, got '{}'", text));
   SweptKey key{.key = text.substr(0, equals), .values = {}, .range = {}};

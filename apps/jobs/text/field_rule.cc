@@ -4,6 +4,7 @@
 
 #include <charconv>
 #include <chrono>
+#include <limits>
 #include <utility>
 
 #include "embertable/errors.h"
@@ -18,6 +19,15 @@ constexpr std::pair<std::string_view, FieldRule::Kind> kComparisons[] = {
     {"<= ", FieldRule::Kind::kAtMost},
     {"< ", FieldRule::Kind::kBelow},
     {"is ", FieldRule::Kind::kIs}};
+
+/// Returns an integer of 64 bits without rounding, which a double could not hold; else `number`.
+long double exact(std::string_view text, double number) {
+  static_assert(std::numeric_limits<long double>::digits >= 64);
+  std::int64_t integer = 0;
+  const char* const end = text.data() + text.size();
+  const auto parsed = std::from_chars(text.data(), end, integer);
+  return parsed.ec == std::errc() && parsed.ptr == end ? static_cast<long double>(integer) : number;
+}
 
 /// Takes exactly `count` digits from the front of a text; empty if they are not there.
 std::optional<std::int64_t> take_digits(std::string_view& text, std::size_t count) {
@@ -99,7 +109,9 @@ FieldRule field_rule(const std::string& column, const std::string& text) {
     rule.text = text.substr(prefix.size());
     if (kind == FieldRule::Kind::kIs) return rule;
     const char* const end = rule.text.data() + rule.text.size();
-    const auto parsed = std::from_chars(rule.text.data(), end, rule.number);
+    double number = 0;
+    const auto parsed = std::from_chars(rule.text.data(), end, number);
+    rule.number = exact(rule.text, number);
     if (parsed.ec == std::errc() && parsed.ptr == end) return rule;
   }
   throw ValueError(fmt::format(
@@ -110,19 +122,20 @@ FieldRule field_rule(const std::string& column, const std::string& text) {
 
 bool holds(const FieldRule& rule, const CsvReader& reader, std::size_t field) {
   const std::string_view text = reader.text(field);
+  const auto number = [&] { return exact(text, reader.number(field)); };
   switch (rule.kind) {
     case FieldRule::Kind::kFilled:
       return !text.empty();
     case FieldRule::Kind::kDigitFirst:
       return !text.empty() && text[0] >= '0' && text[0] <= '9';
     case FieldRule::Kind::kAbove:
-      return !text.empty() && reader.number(field) > rule.number;
+      return !text.empty() && number() > rule.number;
     case FieldRule::Kind::kAtLeast:
-      return !text.empty() && reader.number(field) >= rule.number;
+      return !text.empty() && number() >= rule.number;
     case FieldRule::Kind::kBelow:
-      return !text.empty() && reader.number(field) < rule.number;
+      return !text.empty() && number() < rule.number;
     case FieldRule::Kind::kAtMost:
-      return !text.empty() && reader.number(field) <= rule.number;
+      return !text.empty() && number() <= rule.number;
     case FieldRule::Kind::kIs:
       break;
   }
@@ -154,8 +167,8 @@ std::string none_left(std::span<const FieldRule> rules, std::string_view records
 std::string describe(std::span<const FieldRule> rules) {
   std::string text;
   for (const FieldRule& rule : rules)
-    text += fmt::format("{:?} {} {} {:?}\n", rule.column, static_cast<int>(rule.kind), rule.number,
-                        rule.text);
+    text += fmt::format("{:?} {} {} {:?}\n", rule.column, static_cast<int>(rule.kind),
+                        static_cast<double>(rule.number), rule.text);
   return text;
 }
 

@@ -16,8 +16,8 @@ struct FieldRule {
 
   std::string column;
   Kind kind = Kind::kFilled;
-  double number = 0;  ///< operand of a comparison
-  std::string text;   ///< operand of kIs
+  long double number = 0;  ///< operand of a comparison: a binary64 or an integer of 64 bits
+  std::string text;        ///< operand of kIs
 };
 
 /// Parses a rule: "filled", "digit first", "> 0", ">= 1", "< 9", "<= 9" or "is TEXT". Throws
