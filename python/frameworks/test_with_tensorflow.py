@@ -6,6 +6,7 @@ import tensorflow as tf
 
 import embertable as et
 from embertable import tpu_embedding as tpu
+from recorded_calls import calls_with_arguments
 
 ROWS = np.arange(16, dtype=np.float32).reshape(8, 2)
 
@@ -122,6 +123,21 @@ def test_nothing_is_frozen_by_a_function(name):
         tf.function(call)()
     with pytest.raises(RuntimeError, match="TensorFlow records"):
         list(tf.data.Dataset.range(1).map(lambda i: call()))
+
+
+@pytest.mark.parametrize("name", calls_with_arguments())
+def test_no_argument_of_a_function_is_taken(name):
+    call = calls_with_arguments()[name]
+    with pytest.raises(RuntimeError, match="TensorFlow records.*tf.numpy_function"):
+        tf.function(lambda ids, floats: call(ids, floats) and 0, autograph=False)(tf.constant([0, 1]), tf.constant([1.0, 2.0]))
+
+
+@pytest.mark.parametrize("kind", ["ragged", "sparse", "listed"])
+def test_no_tensor_of_parts_is_taken_inside_of_a_function(kind):
+    serving = et.ServingEmbedding(et.FeatureConfig(et.TableConfig(8, 2)))
+    given = {"ragged": a_batch()["ragged"], "sparse": a_batch()["sparse"], "listed": [tf.constant(1), tf.constant(2)]}[kind]
+    with pytest.raises(RuntimeError, match="feature.*TensorFlow records"):
+        tf.function(lambda ids: serving(ids) and 0, autograph=False)(given)
 
 
 def test_a_way_out_of_a_function():

@@ -6,9 +6,11 @@ import traceback
 import numpy as np
 import pytest
 import torch
+from torch.fx.experimental.proxy_tensor import make_fx
 
 import embertable as et
 from embertable import tpu_embedding as tpu
+from recorded_calls import calls_with_arguments
 
 ROWS = np.arange(16, dtype=np.float32).reshape(8, 2)
 
@@ -100,6 +102,31 @@ def test_nothing_is_frozen_by_a_trace(i):
     with pytest.raises(RuntimeError, match="PyTorch records.*torch.compiler.disable"):
         torch.jit.trace(lambda x: x + calls[i](), (torch.ones(2),))
     assert variable.numpy().tolist() == [1, 1]
+
+
+class Module(torch.nn.Module):
+    def __init__(self, call):
+        super().__init__()
+        self.call = call
+
+    def forward(self, ids, floats):
+        self.call(ids, floats)
+        return floats + 1
+
+
+RECORDERS = {
+    "make_fx": lambda module: make_fx(module, tracing_mode="fake")(torch.tensor([0, 1]), torch.tensor([1.0, 2.0])),
+    "symbolic make_fx": lambda module: make_fx(module, tracing_mode="symbolic")(torch.tensor([0, 1]), torch.tensor([1.0, 2.0])),
+    "export": lambda module: torch.export.export(module, (torch.tensor([0, 1]), torch.tensor([1.0, 2.0])), strict=False),
+    "symbolic_trace": torch.fx.symbolic_trace}
+
+
+@pytest.mark.parametrize("name", calls_with_arguments())
+@pytest.mark.parametrize("recorder", RECORDERS)
+def test_no_argument_of_a_graph_is_taken(recorder, name):
+    call = calls_with_arguments()[name]
+    with pytest.raises(RuntimeError, match="PyTorch records.*torch.compiler.disable"):
+        RECORDERS[recorder](Module(call))
 
 
 @pytest.mark.parametrize("i", range(4))
