@@ -261,3 +261,14 @@ def test_a_longer_module_takes_the_parts_that_were_saved(tmp_path):
         longer.layers[1].weight.zero_()
     tpu.Checkpoint(held=longer).restore(held).assert_consumed()
     assert torch.equal(longer.layers[1].weight, second)
+
+
+def test_a_scheduler_of_milestones_is_restored(tmp_path):
+    def made(milestones):
+        optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], 0.1)
+        return torch.optim.lr_scheduler.MultiStepLR(optimizer, milestones)
+
+    path = tpu.Checkpoint(scheduler=made([2, 4])).save(tmp_path / "run")
+    fresh = made([2, 4])
+    tpu.Checkpoint(scheduler=fresh).restore(path).assert_consumed()
+    assert dict(fresh.milestones) == {2: 1, 4: 1}

@@ -1,5 +1,6 @@
 """Checkpoint(model=..., embedding=...): everything in one commit, and what is missing said."""
 
+import collections
 import math
 import pathlib
 import tracemalloc
@@ -273,6 +274,37 @@ def test_parts_of_a_state_are_gathered(tmp_path):
     shorter.weights.pop()
     path = tpu.Checkpoint(model=FakeKeras(4.0)).save(tmp_path / "keras")
     assert tpu.Checkpoint(model=shorter).restore(path).unused == ["model/1"] and shorter.weights[0].tolist() == [4, 4]
+
+
+class Scheduler(FakeModule):
+    """Counts its milestones, as MultiStepLR of PyTorch does."""
+
+    def __init__(self, *milestones):
+        self.state = {"milestones": collections.Counter(milestones)}
+
+    def state_dict(self):
+        return dict(self.state)
+
+
+def test_a_counter_comes_back_as_it_was(tmp_path):
+    path = tpu.Checkpoint(scheduler=Scheduler(2, 4, 4)).save(tmp_path / "run")
+    same, fresh = Scheduler(2, 4, 4), Scheduler()
+    for one in (same, fresh):
+        tpu.Checkpoint(scheduler=one).restore(path).assert_consumed()
+        assert one.state["milestones"] == collections.Counter({2: 1, 4: 2}) and isinstance(one.state["milestones"], collections.Counter)
+
+
+def test_a_refused_restore_leaves_a_counter_as_it_was(tmp_path):
+    path = tpu.Checkpoint(scheduler=Scheduler(2, 2), last=FakeModule(1.0)).save(tmp_path / "run")
+    scheduler, last = Scheduler(2, 3), FakeModule(0.0)
+    last.load_state_dict = fail_always
+    with pytest.raises(RuntimeError, match="no state"):
+        tpu.Checkpoint(scheduler=scheduler, last=last).restore(path)
+    assert scheduler.state == {"milestones": {2: 1, 3: 1}} and scheduler.loads == 2
+
+
+def fail_always(state):
+    raise RuntimeError("no state")
 
 
 class Live(FakeModule):

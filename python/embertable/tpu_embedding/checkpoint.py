@@ -84,7 +84,8 @@ def _copied(state: Any, leaf: Callable[[Any], Any]) -> Any:
     """A state in containers of its own, since those of an object's state may be the object's."""
     if isinstance(state, dict):
         made = copy.copy(state)  # with what its class has beside the items
-        made.update((key, _copied(item, leaf)) for key, item in state.items())
+        for key, item in state.items():  # `update` of a Counter counts
+            made[key] = _copied(item, leaf)
         return made
     if isinstance(state, list):
         return [_copied(item, leaf) for item in state]
