@@ -156,6 +156,21 @@ def test_graphs_made_by_hand_are_as_ever():
         assert session.run(tf.constant(et.Variable([1.0, 2.0]))).tolist() == [1, 2]
 
 
+def test_an_optimizer_of_keras_is_saved_by_its_variables(tmp_path):
+    def made():
+        adam = tf.keras.optimizers.Adam(0.1)
+        adam.build([tf.keras.Variable([1.0, 2.0])])
+        return adam
+
+    adam, fresh = made(), made()
+    with pytest.raises(TypeError, match="of the Adam 'opt', must be .*got set: give 'opt' a list or dict of those of its variables"):
+        tpu.Checkpoint(opt=adam).save(tmp_path / "run")
+    adam.variables[0].assign(7)
+    path = tpu.Checkpoint(opt=list(adam.variables)).save(tmp_path / "run")
+    tpu.Checkpoint(opt=list(fresh.variables)).restore(path).assert_consumed()
+    assert fresh.iterations.numpy() == 7
+
+
 def test_a_keras_model_is_saved_with_an_embedding(tmp_path):
     _, embedding = an_embedding()
     embedding.enqueue(a_batch(), WEIGHTS)
