@@ -33,6 +33,9 @@ _FRAMEWORKS = (
     ("torch", "PyTorch", _torch_records, "a function that torch.compiler.disable marks"),
 )
 
+# Modules of what stands for tensors in code that torch.fx records, whether or not the recorder says so.
+_STAND_INS = ("torch.fx.proxy", "torch._subclasses.fake_tensor", "torch._subclasses.functional_tensor")
+
 
 def reason_to_refuse(what: str) -> str | None:
     """Returns why `what` must not be used here, or None."""
@@ -43,7 +46,21 @@ def reason_to_refuse(what: str) -> str | None:
         except AttributeError:  # it is being imported, or a version that has no such function
             continue
         if recorded:
-            return (f"{what} is used inside of a function that {name} records: the call would run once, when the "
-                    f"function is recorded, and not with each of its calls. Use it outside of the function, or "
-                    f"through {through}")
+            return _reason(what, name, through)
     return None
+
+
+def reason_to_refuse_argument(argument: Any, what: str) -> str | None:
+    """Returns why an argument that cannot be read must not be given here, or None. The extension asks where it fails to read
+    numbers: inside of code that is recorded, an argument may stand for those that come with each call of the function."""
+    subject = f"{what} must have values, got {type(argument).__name__}; Embertable"
+    reason = reason_to_refuse(subject)
+    if reason is None and type(argument).__module__ in _STAND_INS:
+        _, name, _, through = _FRAMEWORKS[-1]
+        reason = _reason(subject, name, through)
+    return reason
+
+
+def _reason(what: str, name: str, through: str) -> str:
+    return (f"{what} is used inside of a function that {name} records: the call would run once, when the function is recorded, "
+            f"and not with each of its calls. Use it outside of the function, or through {through}")

@@ -7,6 +7,7 @@ import pytest
 
 import embertable as et
 from embertable import tpu_embedding as tpu
+from recorded_calls import calls_with_arguments
 
 ROWS = np.arange(16, dtype=np.float32).reshape(8, 2)
 
@@ -47,6 +48,13 @@ def test_nothing_is_frozen_by_jit():
         with pytest.raises(RuntimeError, match="JAX records"):
             jax.lax.scan(lambda carry, x: (carry + jnp.sum(jnp.asarray(call())), x), 0.0, jnp.arange(3.0))
     assert variable.numpy().tolist() == [1, 1]
+
+
+@pytest.mark.parametrize("name", calls_with_arguments())
+def test_no_argument_of_jit_is_taken(name):
+    call = calls_with_arguments()[name]
+    with pytest.raises(RuntimeError, match="JAX records.*io_callback"):
+        jax.jit(lambda ids, floats: call(ids, floats) and 0)(jnp.array([0, 1]), jnp.array([1.0, 2.0]))
 
 
 def test_derivatives_without_jit_run_as_they_are():

@@ -6,6 +6,7 @@ import tensorflow as tf
 
 import embertable as et
 from embertable import tpu_embedding as tpu
+from recorded_calls import calls_with_arguments
 
 ROWS = np.arange(16, dtype=np.float32).reshape(8, 2)
 
@@ -124,6 +125,21 @@ def test_nothing_is_frozen_by_a_function(name):
         list(tf.data.Dataset.range(1).map(lambda i: call()))
 
 
+@pytest.mark.parametrize("name", calls_with_arguments())
+def test_no_argument_of_a_function_is_taken(name):
+    call = calls_with_arguments()[name]
+    with pytest.raises(RuntimeError, match="TensorFlow records.*tf.numpy_function"):
+        tf.function(lambda ids, floats: call(ids, floats) and 0, autograph=False)(tf.constant([0, 1]), tf.constant([1.0, 2.0]))
+
+
+@pytest.mark.parametrize("kind", ["ragged", "sparse", "listed"])
+def test_no_tensor_of_parts_is_taken_inside_of_a_function(kind):
+    serving = et.ServingEmbedding(et.FeatureConfig(et.TableConfig(8, 2)))
+    given = {"ragged": a_batch()["ragged"], "sparse": a_batch()["sparse"], "listed": [tf.constant(1), tf.constant(2)]}[kind]
+    with pytest.raises(RuntimeError, match="feature.*TensorFlow records"):
+        tf.function(lambda ids: serving(ids) and 0, autograph=False)(given)
+
+
 def test_a_way_out_of_a_function():
     """Three calls of a function that adds through numpy_function add three times."""
     variable = et.Variable(np.zeros(2, np.float32))
@@ -138,6 +154,21 @@ def test_a_way_out_of_a_function():
 def test_graphs_made_by_hand_are_as_ever():
     with tf.Graph().as_default(), tf.compat.v1.Session() as session:
         assert session.run(tf.constant(et.Variable([1.0, 2.0]))).tolist() == [1, 2]
+
+
+def test_an_optimizer_of_keras_is_saved_by_its_variables(tmp_path):
+    def made():
+        adam = tf.keras.optimizers.Adam(0.1)
+        adam.build([tf.keras.Variable([1.0, 2.0])])
+        return adam
+
+    adam, fresh = made(), made()
+    with pytest.raises(TypeError, match="of the Adam 'opt', must be .*got set: give 'opt' a list or dict of those of its variables"):
+        tpu.Checkpoint(opt=adam).save(tmp_path / "run")
+    adam.variables[0].assign(7)
+    path = tpu.Checkpoint(opt=list(adam.variables)).save(tmp_path / "run")
+    tpu.Checkpoint(opt=list(fresh.variables)).restore(path).assert_consumed()
+    assert fresh.iterations.numpy() == 7
 
 
 def test_a_keras_model_is_saved_with_an_embedding(tmp_path):

@@ -6,9 +6,11 @@ import traceback
 import numpy as np
 import pytest
 import torch
+from torch.fx.experimental.proxy_tensor import make_fx
 
 import embertable as et
 from embertable import tpu_embedding as tpu
+from recorded_calls import calls_with_arguments
 
 ROWS = np.arange(16, dtype=np.float32).reshape(8, 2)
 
@@ -100,6 +102,31 @@ def test_nothing_is_frozen_by_a_trace(i):
     with pytest.raises(RuntimeError, match="PyTorch records.*torch.compiler.disable"):
         torch.jit.trace(lambda x: x + calls[i](), (torch.ones(2),))
     assert variable.numpy().tolist() == [1, 1]
+
+
+class Module(torch.nn.Module):
+    def __init__(self, call):
+        super().__init__()
+        self.call = call
+
+    def forward(self, ids, floats):
+        self.call(ids, floats)
+        return floats + 1
+
+
+RECORDERS = {
+    "make_fx": lambda module: make_fx(module, tracing_mode="fake")(torch.tensor([0, 1]), torch.tensor([1.0, 2.0])),
+    "symbolic make_fx": lambda module: make_fx(module, tracing_mode="symbolic")(torch.tensor([0, 1]), torch.tensor([1.0, 2.0])),
+    "export": lambda module: torch.export.export(module, (torch.tensor([0, 1]), torch.tensor([1.0, 2.0])), strict=False),
+    "symbolic_trace": torch.fx.symbolic_trace}
+
+
+@pytest.mark.parametrize("name", calls_with_arguments())
+@pytest.mark.parametrize("recorder", RECORDERS)
+def test_no_argument_of_a_graph_is_taken(recorder, name):
+    call = calls_with_arguments()[name]
+    with pytest.raises(RuntimeError, match="PyTorch records.*torch.compiler.disable"):
+        RECORDERS[recorder](Module(call))
 
 
 @pytest.mark.parametrize("i", range(4))
@@ -234,3 +261,94 @@ def test_a_longer_module_takes_the_parts_that_were_saved(tmp_path):
         longer.layers[1].weight.zero_()
     tpu.Checkpoint(held=longer).restore(held).assert_consumed()
     assert torch.equal(longer.layers[1].weight, second)
+
+
+class Wrapped:
+    """What has a state of PyTorch's values without being of PyTorch."""
+
+    def __init__(self, **state):
+        self.state = state
+
+    def state_dict(self):
+        return self.state
+
+    def load_state_dict(self, state):
+        self.state = state
+
+
+KINDS = {"l": [torch.ones(2), torch.tensor([True]), np.ones(1), torch.tensor(3), 0.5],
+         "slots": {0: {"half": torch.tensor([1.5, -2.0], dtype=torch.bfloat16), "array": np.arange(2)}}}
+
+
+def same(one, other):
+    if isinstance(other, torch.Tensor):
+        return isinstance(one, torch.Tensor) and one.dtype == other.dtype and torch.equal(one, other)
+    if isinstance(other, (dict, list)):
+        keys = other if isinstance(other, dict) else range(len(other))
+        return type(one) is type(other) and len(one) == len(other) and all(same(one[key], other[key]) for key in keys)
+    return type(one) is type(other) and np.array_equal(one, other)
+
+
+@pytest.mark.parametrize("base", [(), (torch.nn.Module,)])
+@pytest.mark.parametrize("before", [{"l": [], "slots": {}}, {"l": [None, 1.0], "slots": {0: {}}}, copy.deepcopy(KINDS)])
+def test_values_of_any_object_come_back_as_they_were(tmp_path, base, before):
+    kind = type("Own", (Wrapped, *base), {})
+    path = tpu.Checkpoint(x=kind(**copy.deepcopy(KINDS))).save(tmp_path / "run")
+    fresh = kind(**copy.deepcopy(before))
+    tpu.Checkpoint(x=fresh).restore(path).assert_consumed()
+    assert same(fresh.state, KINDS)
+
+
+def test_an_optimizer_in_a_wrapper_goes_on(tmp_path):
+    def made(steps):
+        torch.manual_seed(1)
+        model = torch.nn.Linear(3, 2).to(torch.bfloat16)
+        adam = torch.optim.Adam(model.parameters(), 0.1)
+        wrapper = type("Wrapper", (), {"state_dict": lambda self: adam.state_dict(), "load_state_dict": lambda self, s: adam.load_state_dict(s)})()
+        for _ in range(steps):
+            step(model, adam)
+        return model, adam, wrapper
+
+    def step(model, adam):
+        adam.zero_grad()
+        model(torch.ones(2, 3, dtype=torch.bfloat16)).sum().backward()
+        adam.step()
+
+    model, adam, wrapper = made(2)
+    path = tpu.Checkpoint(model=model, wrapper=wrapper).save(tmp_path / "run")
+    other, again, wrapped = made(0)
+    tpu.Checkpoint(model=other, wrapper=wrapped).restore(path).assert_consumed()
+    step(model, adam), step(other, again)
+    assert torch.equal(model.weight, other.weight) and same(again.state_dict()["state"], adam.state_dict()["state"])
+
+
+def as_saved_before(path, run):
+    """The same step without what it says of tensors of PyTorch."""
+    caller = et.read_saved_state(path).caller
+    header = dict(caller.json["checkpoint"])
+    del header["torch"]
+    return et.save_variables(run, 1, {"save_counter": et.Variable(1, dtype="int64")}, et.CallerState({"checkpoint": header}, {
+        name: value for name, value in caller.tensors.items() if name != "save_counter"}))
+
+
+def test_steps_that_say_nothing_of_tensors_are_restored(tmp_path):
+    model = torch.nn.Linear(3, 2)
+    optimizer = trained(model)
+    wrapped = Wrapped(l=[torch.ones(2)])
+    path = as_saved_before(tpu.Checkpoint(model=model, optimizer=optimizer, wrapped=wrapped).save(tmp_path / "run"), tmp_path / "old")
+    fresh, taken = torch.nn.Linear(3, 2), Wrapped(l=[torch.zeros(2)])
+    adam = torch.optim.Adam(fresh.parameters(), 0.5)
+    tpu.Checkpoint(model=fresh, optimizer=adam, wrapped=taken).restore(path).assert_consumed()
+    assert torch.equal(fresh.weight, model.weight) and same(adam.state_dict()["state"], optimizer.state_dict()["state"])
+    assert same(taken.state, wrapped.state)
+
+
+def test_a_scheduler_of_milestones_is_restored(tmp_path):
+    def made(milestones):
+        optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], 0.1)
+        return torch.optim.lr_scheduler.MultiStepLR(optimizer, milestones)
+
+    path = tpu.Checkpoint(scheduler=made([2, 4])).save(tmp_path / "run")
+    fresh = made([2, 4])
+    tpu.Checkpoint(scheduler=fresh).restore(path).assert_consumed()
+    assert dict(fresh.milestones) == {2: 1, 4: 1}

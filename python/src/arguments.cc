@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "embertable/errors.h"
+#include "python/src/argument_arrays.h"
 #include "python/src/text_caster.h"
 
 namespace embertable::python {
@@ -34,6 +35,33 @@ std::string encode(nb::handle value, const std::string& what, const char* surrog
   }
 }
 
+std::string digits_of(nb::handle integer) {
+  try {
+    return text(integer);
+  } catch (const nb::python_error&) {
+    return "a number of more digits than Python writes";
+  }
+}
+
+/// Throws TypeError for a value that is not of the kind of number that `rule` names.
+[[noreturn]] void refuse_kind(nb::handle value, const char* what, const char* rule) {
+  refuse_recorded(value, what);
+  std::string got = type_text(value);
+  if (const auto dims = nb::getattr(value, "shape", nb::none()); PyTuple_Check(dims.ptr()))
+    got += nb::len(dims) > 0 ? " of shape " + text(dims) : "";
+  throw TypeError(std::string(what) + " must be " + rule + ", got " + got);
+}
+
+/// Does so where Python has failed to make the number. Throws ValueError for one that is too large,
+/// and Python's error if the value's own code has raised another one.
+[[noreturn]] void refuse_after_error(nb::handle value, const char* what, const char* rule) {
+  const nb::python_error error;
+  if (error.matches(PyExc_TypeError)) refuse_kind(value, what, rule);
+  refuse_recorded(value, what);
+  if (!error.matches(PyExc_OverflowError)) throw error;
+  throw ValueError(std::string(what) + " must fit into 64 bits, got a larger " + type_text(value));
+}
+
 }  // namespace
 
 bool is_text(nb::handle value) {
@@ -60,13 +88,14 @@ nb::object readable(std::string_view message) { return decode(message, "backslas
 
 std::int64_t integer(nb::handle value, const char* what) {
   if (PyBool_Check(value.ptr()) || !PyIndex_Check(value.ptr()))
-    throw TypeError(std::string(what) + " must be an integer, got " + type_text(value));
+    refuse_kind(value, what, "an integer");
   const nb::object index = nb::steal(PyNumber_Index(value.ptr()));
-  if (!index.is_valid()) throw nb::python_error();
+  if (!index.is_valid()) refuse_after_error(value, what, "an integer");
   int overflow = 0;
   const long long result = PyLong_AsLongLongAndOverflow(index.ptr(), &overflow);
   if (overflow != 0) {
-    throw ValueError(std::string(what) + " must fit into 64 bits with a sign, got " + text(index));
+    throw ValueError(std::string(what) + " must fit into 64 bits with a sign, got " +
+                     digits_of(index));
   }
   return result;
 }
@@ -87,10 +116,9 @@ std::uint64_t seed_of(nb::handle value) {
 double number(nb::handle value, const char* what) {
   PyObject* const object = value.ptr();
   const bool text = PyUnicode_Check(object) || PyBytes_Check(object);
-  if (text || PyBool_Check(object) || !PyNumber_Check(object))
-    throw TypeError(std::string(what) + " must be a number, got " + type_text(value));
+  if (text || PyBool_Check(object) || !PyNumber_Check(object)) refuse_kind(value, what, "a number");
   const double result = PyFloat_AsDouble(object);
-  if (PyErr_Occurred()) throw nb::python_error();
+  if (PyErr_Occurred()) refuse_after_error(value, what, "a number");
   return result;
 }
 

@@ -7,10 +7,12 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <typeinfo>
 #include <utility>
 #include <vector>
 
 #include "embertable/errors.h"
+#include "python/src/argument_arrays.h"
 #include "python/src/arguments.h"
 #include "python/src/text_caster.h"
 
@@ -56,6 +58,7 @@ void check_host_memory(nb::handle source, const std::string& what) {
       device = nb::hasattr(source, "device") ? text(source.attr("device")) : "";
       if (device.find("cpu") != std::string::npos || device.find("CPU") != std::string::npos)
         device.clear();
+    } catch (const std::bad_cast&) {  // what stands for a tensor in code that is recorded
     }
   } else if (nb::hasattr(source, "__cuda_array_interface__")) {
     device = "a CUDA device";
@@ -99,17 +102,13 @@ nb::object as_array(nb::handle source, const std::string& what, const char* of) 
     refuse(type_text(source) + (is_text(source) ? text_hint(what) : ""));
   if (has_masked(source)) refuse("a masked array: filled() puts numbers where there are none");
   check_host_memory(source, what);
-  nb::object array;
-  try {
-    array = numpy_array_of(source);
-  } catch (nb::python_error& error) {
-    if (!error.matches(PyExc_ValueError)) throw;
-    refuse(type_text(source) + " of uneven lengths" +
-           (what.ends_with("': ids") ? "; RaggedIds.from_rows takes them" : ""));
-  }
+  const nb::object array =
+      array_of_argument(source, what, ("an array of " + std::string(of)).c_str(),
+                        what.ends_with("': ids") ? "; RaggedIds.from_rows takes them" : "");
   const bool scalar = nb::cast<int>(array.attr("ndim")) == 0;
   if (nb::cast<std::string>(array.attr("dtype").attr("kind")) == "O" &&
       (scalar || !PyList_Check(source.ptr()))) {
+    if (scalar) refuse_recorded(source, what);
     const bool has_texts =
         !scalar && !empty(array) && is_text(nb::object(array.attr("flat")[nb::int_(0)]));
     refuse(type_text(source) + (has_texts ? std::string(" of texts") + text_hint(what) : ""));

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "embertable/errors.h"
+#include "python/src/argument_arrays.h"
 #include "python/src/arguments.h"
 #include "python/src/batches.h"
 #include "python/src/bindings.h"
@@ -41,8 +42,10 @@ SparseIdsObject sparse_ids(nb::handle indices, nb::handle values, nb::handle den
 }
 
 RaggedIdsObject ragged_ids(nb::handle values, nb::handle row_splits, const std::string& what) {
-  if (nb::hasattr(values, "row_splits"))
+  if (nb::hasattr(values, "row_splits")) {
+    refuse_recorded(values, what + ": values");
     throw ValueError(what + ": ragged ids must be of rank 2, got more");
+  }
   return {vector_of<IntegerArray>(values, what + ": values"),
           vector_of<IntegerArray>(row_splits, what + ": row_splits")};
 }
@@ -322,7 +325,7 @@ Batch read_batch(nb::handle features, nb::handle weights, const Structure& expec
 /// Returns weights as floating-point numbers, if they are integers.
 nb::object as_floats(nb::handle weights) {
   const auto converted = [](nb::handle values) {
-    const nb::object array = numpy_array_of(values);
+    const nb::object array = array_of_argument(values, "weights", "an array of numbers");
     const auto kind = nb::cast<std::string>(array.attr("dtype").attr("kind"));
     return kind == "i" || kind == "u" ? nb::object(array.attr("astype")("float32"))
                                       : nb::borrow(values);

@@ -9,6 +9,7 @@
 
 #include "base/interruption.h"
 #include "embertable/errors.h"
+#include "python/src/argument_arrays.h"
 #include "python/src/arguments.h"
 #include "python/src/arrays.h"
 #include "python/src/bindings.h"
@@ -58,7 +59,7 @@ constexpr std::array<std::pair<const char*, const char*>, 15> kTypes = {
      {"F8_E5M2", "float8_e5m2"}}};
 
 DenseTensor dense_tensor_of(const std::string& name, nb::handle value) {
-  const nb::object array = numpy_array_of(value);
+  const nb::object array = array_of_argument(value, "tensor '" + name + "'", "an array");
   const std::string type = text(array.attr("dtype").attr("name"));
   for (const auto& [stored, of_numpy] : kTypes) {
     if (type != of_numpy) continue;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "embertable/errors.h"
+#include "python/src/argument_arrays.h"
 #include "python/src/arguments.h"
 #include "python/src/arrays.h"
 #include "python/src/bindings.h"
@@ -74,7 +75,12 @@ nb::object array_of_keys(nb::handle keys) {
                     ": row takes a single key");
   refuse_masked(keys);
   const nb::object all = has_shape ? nb::borrow(keys) : nb::object(nb::list(nb::borrow(keys)));
-  return nb::module_::import_("numpy").attr("asarray")(all, nb::arg("dtype") = "object");
+  try {
+    return numpy().attr("asarray")(all, nb::arg("dtype") = "object");
+  } catch (nb::python_error&) {
+    refuse_recorded(keys, "keys");
+    throw;
+  }
 }
 
 nb::object rows(const IdMap& self, nb::handle keys) {

@@ -202,6 +202,39 @@ def test_nothing_is_used_by_code_that_is_recorded(monkeypatch, name, way_out):
         call()
 
 
+class Symbol:
+    """What stands for an array in code that is recorded."""
+
+    def __array__(self, *arguments, **options):
+        raise NotImplementedError("no numbers yet")
+
+
+@pytest.mark.parametrize("call, what", [
+    (lambda symbol: et.RaggedIds(symbol, [0, 1]), "RaggedIds: values"),
+    (lambda symbol: et.RaggedIds([symbol, symbol], [0, 1]), "RaggedIds: values"),
+    (lambda symbol: et.ServingEmbedding({"a": et.FeatureConfig(et.TableConfig(8, 4))})({"a": symbol}), "feature 'a': ids"),
+    (lambda symbol: et.Variable(symbol), "value"),
+    (lambda symbol: et.IdMap.hashed("string", 8).rows(symbol), "keys"),
+    (lambda symbol: et.IdMap.hashed("integer", 8).rows(symbol), "the keys of an integer map")])
+def test_an_argument_without_numbers_is_named_by_code_that_is_recorded(monkeypatch, call, what):
+    module = recorder("tensorflow")
+    monkeypatch.setitem(sys.modules, "tensorflow", module)
+    with pytest.raises(RuntimeError, match=f"^{what} must have values, got (Symbol|list); Embertable is used.*TensorFlow records"):
+        call(Symbol())
+    module.on = False
+    with pytest.raises(NotImplementedError, match="no numbers yet"):
+        call(Symbol())
+
+
+def test_what_is_wrong_with_numbers_is_said_by_code_that_is_recorded(monkeypatch):
+    """What cannot be used for another reason keeps its error: constants are made into ids there, too."""
+    monkeypatch.setitem(sys.modules, "tensorflow", recorder("tensorflow"))
+    assert et.RaggedIds([1, 2], [0, 2]).values.tolist() == [1, 2]
+    for ids in ([1.5], [[1], [2, 3]], np.array([1.5]), "1", None):
+        with pytest.raises((TypeError, ValueError), match="RaggedIds: values must be"):
+            et.RaggedIds(ids, [0, 1])
+
+
 def test_eager_code_beside_a_framework_runs(monkeypatch):
     """TF1 graphs, functions that only differentiate, and modules that are being imported are no recording."""
     tensorflow = recorder("tensorflow")

@@ -51,6 +51,7 @@ def test_the_callers_state_is_in_the_same_commit(tmp_path):
 @pytest.mark.parametrize("state, error, text", [
     ({"epoch": 3}, TypeError, "CallerState.*dict"),
     (et.CallerState(tensors={"t": ["text"]}), TypeError, "'t'.*str"),
+    (et.CallerState(tensors={"t": [[1], [2, 3]]}), ValueError, "^tensor 't' must be an array, got list of uneven lengths$"),
     (et.CallerState(blobs={"b": "text"}), TypeError, "'b'.*bytes"),
     (et.CallerState(json={1, 2}), TypeError, "set"),
 ])

@@ -25,6 +25,8 @@ def test_fields_and_defaults():
     ({"vocabulary_size": True}, TypeError, "vocabulary_size.*bool"),
     ({"vocabulary_size": "9"}, TypeError, "vocabulary_size.*str"),
     ({"vocabulary_size": 2**70}, ValueError, "vocabulary_size.*64 bits"),
+    ({"vocabulary_size": 10**5000}, ValueError, "vocabulary_size.*64 bits.*digits"),
+    ({"vocabulary_size": np.array([9])}, TypeError, r"vocabulary_size must be an integer, got ndarray of shape \(1,\)"),
     ({"dim": 4097}, ValueError, "table 'ads'.*dim.*4097"),
     ({"dim": 2**32 + 1}, ValueError, "dim.*32 bits"),
     ({"combiner": "max"}, ValueError, "max"),
@@ -232,6 +234,9 @@ def test_the_rule_none_gives_ids_and_sums():
     (("sgd", float("nan")), ValueError, "nan"),
     (("sgd", "0.1"), TypeError, "learning_rate.*number.*str"),
     (("sgd", None), TypeError, "learning_rate.*None"),
+    (("sgd", np.array([0.1])), TypeError, r"^learning_rate must be a number, got ndarray of shape \(1,\)$"),
+    (("sgd", 1j), TypeError, "^learning_rate must be a number, got complex$"),
+    (("sgd", 10**400), ValueError, "^learning_rate must fit into 64 bits, got a larger int$"),
 ])
 def test_an_optimizer_says_what_is_wrong(arguments, error, text):
     with pytest.raises(error, match=text):

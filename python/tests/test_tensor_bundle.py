@@ -118,7 +118,8 @@ def test_the_writer_refuses(tmp_path):
     writer = et.TensorBundleWriter(tmp_path / "b")
     for value, error, text in [(np.array(["2026"], "M8[Y]"), TypeError, r"arrays of datetime64\[Y\] are not written"),
                                ([1, None], TypeError, "must be str or bytes, got int"),
-                               (np.longdouble(1), TypeError, "are not written")]:
+                               (np.longdouble(1), TypeError, "are not written"),
+                               ([[1], [2, 3]], ValueError, "^tensor 'x' must be an array, got list of uneven lengths$")]:
         with pytest.raises(error, match=text):
             writer.add("x", value)
     writer.add_slice("t", ARRAY[:2], np.s_[:2], (6, 4))

@@ -1,8 +1,10 @@
 """Checkpoint(model=..., embedding=...): everything in one commit, and what is missing said."""
 
+import collections
 import math
 import pathlib
 import tracemalloc
+import types
 
 import numpy as np
 import pytest
@@ -248,6 +250,13 @@ def test_data_without_a_place_is_refused_below_attributes_too(tmp_path):
         tpu.Checkpoint(model=model).save(tmp_path / "run")
 
 
+def test_data_of_an_object_of_another_library_names_the_object(tmp_path):
+    optimizer = Layer(1.0)
+    optimizer.tracker = types.SimpleNamespace(ids={"all": {1, 2}})  # as optimizers of Keras have
+    with pytest.raises(TypeError, match="'opt/tracker/ids/all', of the Layer 'opt', must be .*got set: give 'opt' a list or dict of those of its variables"):
+        tpu.Checkpoint(opt=optimizer).save(tmp_path / "run")
+
+
 def test_two_values_of_one_path_are_refused(tmp_path):
     for tree in ({"a/b": 1, "a": {"b": 2}}, {1: 1, "1": 2}):
         with pytest.raises(ValueError, match="two values have the path 'c/(a/b|1)'"):
@@ -273,6 +282,59 @@ def test_parts_of_a_state_are_gathered(tmp_path):
     shorter.weights.pop()
     path = tpu.Checkpoint(model=FakeKeras(4.0)).save(tmp_path / "keras")
     assert tpu.Checkpoint(model=shorter).restore(path).unused == ["model/1"] and shorter.weights[0].tolist() == [4, 4]
+
+
+class Scheduler(FakeModule):
+    """Counts its milestones, as MultiStepLR of PyTorch does."""
+
+    def __init__(self, *milestones):
+        self.state = {"milestones": collections.Counter(milestones)}
+
+    def state_dict(self):
+        return dict(self.state)
+
+
+def test_a_counter_comes_back_as_it_was(tmp_path):
+    path = tpu.Checkpoint(scheduler=Scheduler(2, 4, 4)).save(tmp_path / "run")
+    same, fresh = Scheduler(2, 4, 4), Scheduler()
+    for one in (same, fresh):
+        tpu.Checkpoint(scheduler=one).restore(path).assert_consumed()
+        assert one.state["milestones"] == collections.Counter({2: 1, 4: 2}) and isinstance(one.state["milestones"], collections.Counter)
+
+
+def test_a_refused_restore_leaves_a_counter_as_it_was(tmp_path):
+    path = tpu.Checkpoint(scheduler=Scheduler(2, 2), last=FakeModule(1.0)).save(tmp_path / "run")
+    scheduler, last = Scheduler(2, 3), FakeModule(0.0)
+    last.load_state_dict = fail_always
+    with pytest.raises(RuntimeError, match="no state"):
+        tpu.Checkpoint(scheduler=scheduler, last=last).restore(path)
+    assert scheduler.state == {"milestones": {2: 1, 3: 1}} and scheduler.loads == 2
+
+
+def fail_always(state):
+    raise RuntimeError("no state")
+
+
+class Texts(FakeModule):
+    """Keeps a text beside its arrays, as modules of embertable.torch do."""
+
+    def __init__(self, text, weight=2):
+        self.state = {"a.weight": np.zeros(weight), "a._extra_state": np.frombuffer(text, np.uint8)}
+
+    def state_dict(self):
+        return dict(self.state)
+
+
+@pytest.mark.parametrize("before", [b"", b"step 7", b"step 10000"])
+def test_what_a_module_keeps_beside_its_tensors_may_have_another_length(tmp_path, before):
+    path = tpu.Checkpoint(module=Texts(b"step 12")).save(tmp_path / "run")
+    fresh = Texts(before)
+    tpu.Checkpoint(module=fresh).restore(path).assert_consumed()
+    assert bytes(fresh.state["a._extra_state"]) == b"step 12"
+    with pytest.raises(ValueError, match=r"'module/a.weight' has shape \(3,\), the checkpoint has \(2,\)"):
+        tpu.Checkpoint(module=Texts(before, 3)).restore(path)
+    with pytest.raises(ValueError, match=r"'text' has shape \(0,\)"):
+        tpu.Checkpoint(text=np.zeros(0, np.uint8)).restore(tpu.Checkpoint(text=np.zeros(2, np.uint8)).save(tmp_path / "array"))
 
 
 class Live(FakeModule):

@@ -30,13 +30,17 @@ class _Place:
     """A value that a checkpoint keeps: how it is read, and how a saved one takes its place."""
 
     def __init__(self, path: str, read: Callable[[], Any], write: Callable[[Any], None], whole: "_Whole | None" = None,
-                 back: Callable[[], None] | None = None, sure: bool = False) -> None:
-        """back: puts a value back that is replaced, not changed. sure: a value of the same dtype and shape is never refused."""
+                 back: Callable[[], None] | None = None, sure: bool = False, torch_dtype: str | None = None,
+                 has_shape: bool = True) -> None:
+        """back: puts a value back that is replaced, not changed. sure: a value of the same dtype and shape is never refused.
+        torch_dtype: of a tensor of PyTorch that is read as an array. has_shape: a saved array must have the shape of the old one."""
         self.path = path
         self.read = read
         self.write = write
         self.whole = whole  # of which it is a part
         self.sure = sure
+        self.torch_dtype = torch_dtype
+        self.has_shape = has_shape
         self._back = back
 
     def undo(self) -> Callable[[], None]:
@@ -45,6 +49,19 @@ class _Place:
             return self._back
         old = np.array(self.read())
         return lambda: self.write(old)
+
+
+class _Saved:
+    """What a checkpoint says of its values, by their paths, beside the values. Without one, nothing was saved.
+
+    lists: lengths of those that an object takes as a whole; tensors: dtypes of arrays that were tensors of PyTorch, None if the
+    checkpoint was made when none was noted.
+    """
+
+    def __init__(self, header: dict[str, Any] | None = None) -> None:
+        found = {} if header is None else header
+        self.lists: dict[str, int] = found.get("lists", {})
+        self.tensors: dict[str, str] | None = found.get("torch")
 
 
 class _Whole:
@@ -76,15 +93,16 @@ class _Whole:
         """Path and length of each list that is taken as a whole."""
         yield from ()
 
-    def take_lists(self, lengths: dict[str, int]) -> None:
-        """Gives what is gathered the lists that were saved, by path, before places are asked for."""
+    def expect(self, saved: "_Saved") -> None:
+        """Says what was saved, before places are asked for."""
 
 
 def _copied(state: Any, leaf: Callable[[Any], Any]) -> Any:
     """A state in containers of its own, since those of an object's state may be the object's."""
     if isinstance(state, dict):
         made = copy.copy(state)  # with what its class has beside the items
-        made.update((key, _copied(item, leaf)) for key, item in state.items())
+        for key, item in state.items():  # `update` of a Counter counts
+            made[key] = _copied(item, leaf)
         return made
     if isinstance(state, list):
         return [_copied(item, leaf) for item in state]
@@ -104,7 +122,7 @@ def _is_torch(value: Any) -> bool:
 def _array_of(value: Any) -> np.ndarray:
     if _is_torch(value):
         value = value.detach().cpu()
-        return np.asarray(value.float() if "bfloat16" in str(value.dtype) else value)
+        return np.asarray(value.float() if "bfloat16" in str(value.dtype) or "float8" in str(value.dtype) else value)
     return np.asarray(value)
 
 
@@ -140,15 +158,16 @@ def _like(old: Any, saved: Any) -> Any:
 class _Walk:
     """Finds the places of objects, and of what they contain."""
 
-    def __init__(self, lists: dict[str, int]) -> None:
-        """lists: those of a checkpoint that is restored."""
+    def __init__(self, saved: _Saved) -> None:
         self.wholes: list[_Whole] = []
-        self._lists = lists
+        self._saved = saved
         self._seen: set[int] = set()
+        self._object = ("", "")  # path and class of what the caller names
 
     def places(self, path: str, value: Any, replace: Callable[[Any], None]) -> Iterator[_Place]:
         """Yields the places of an object that the caller names. `replace` puts another object in its place. Raises TypeError for
         what has none."""
+        self._object = path, type(value).__name__
         return self._places(path, value, replace, 0, True)
 
     def _places(self, path: str, value: Any, replace: Callable[[Any], None], level: int, named: bool) -> Iterator[_Place]:
@@ -199,12 +218,14 @@ class _Walk:
                     yield place
             if named and not found:
                 raise _refusal(path, value)
-        elif named or isinstance(value, _DATA):
+        elif named:
             raise _refusal(path, value)
+        elif isinstance(value, _DATA):
+            raise _refusal(path, value, self._object)
 
     def _of(self, whole: "_State | _Weights") -> Iterator[_Place]:
         self.wholes.append(whole)
-        whole.take_lists(self._lists)
+        whole.expect(self._saved)
         return whole.places()
 
 
@@ -213,9 +234,12 @@ def _may_have_places(value: Any) -> bool:
         hasattr(value, name) for name in ("assign", "copy_", "state_dict", "get_weights"))
 
 
-def _refusal(path: str, value: Any) -> TypeError:
-    return TypeError(f"'{path}' must be a variable, an array, a number, a text, an IdMap, an object that has some, or a dict, list or "
-                     f"tuple of them, got {type(value).__name__}")
+def _refusal(path: str, value: Any, within: tuple[str, str] | None = None) -> TypeError:
+    """within: path and class of an object of the caller's, among whose attributes the value is."""
+    part = f", of the {within[1]} '{within[0]}'," if within else ""
+    way_out = f": give '{within[0]}' a list or dict of those of its variables that are to be saved" if within else ""
+    return TypeError(f"'{path}'{part} must be a variable, an array, a number, a text, an IdMap, an object that has some, or a dict, list "
+                     f"or tuple of them, got {type(value).__name__}{way_out}")
 
 
 def _setter(container: Any, key: Any) -> Callable[[Any], None]:
@@ -250,6 +274,7 @@ class _State(_Whole):
         super().__init__(path, module.state_dict, module.load_state_dict)
         self._is_torch = any(base.__module__.split(".")[0] == "torch" for base in type(module).__mro__)
         self._taken: set[str] = set()  # lists whose items need not be of the kinds that they were of
+        self._saved = _Saved()
 
     def places(self) -> Iterator[_Place]:
         yield from self._walk(self.path, self.gathered)
@@ -257,7 +282,8 @@ class _State(_Whole):
     def lists(self) -> Iterator[tuple[str, int]]:
         yield from _lists_in(self.path, self.gathered)
 
-    def take_lists(self, lengths: dict[str, int]) -> None:
+    def expect(self, saved: _Saved) -> None:
+        self._saved, lengths = saved, saved.lists
         for path in sorted(lengths, key=lambda path: path.count("/")):  # outer ones first
             names = path[len(self.path) + 1:].split("/")
             if not path.startswith(f"{self.path}/") or _key_in(self.gathered, names[0]) is None:
@@ -276,29 +302,41 @@ class _State(_Whole):
             if isinstance(item, (dict, list)):
                 yield from self._walk(place, item)
             elif at in self._taken:
-                yield self._leaf(place, container, key, None, _as_tensor_of(item.dtype) if _is_torch(item) else self._own)
+                yield self._leaf(place, container, key, None, self._own(place, item))
             elif isinstance(item, tuple) and all(isinstance(part, _PLAIN) for part in item):
                 yield self._leaf(place, container, key, list(item), tuple)
             elif isinstance(item, _PLAIN):
-                yield self._leaf(place, container, key, item, self._own)
+                yield self._leaf(place, container, key, item, self._own(place))
             elif _is_torch(item):
-                yield self._leaf(place, container, key, _array_of(item), _as_tensor_of(item.dtype))
+                yield self._leaf(place, container, key, _array_of(item), _as_tensor_of(item.dtype), _name_of(item.dtype))
             elif _is_array(item):
                 yield self._leaf(place, container, key, _array_of(item), np.copy)
             elif not isinstance(item, _CODE):
                 raise _refusal(place, item)
 
-    def _own(self, saved: Any) -> Any:
-        """A saved value as the module has them, where nothing tells the dtype."""
-        if isinstance(saved, list):  # a tuple is saved as one
-            return tuple(saved)
-        return _torch_tensor(saved) if self._is_torch and isinstance(saved, np.ndarray) else saved
+    def _own(self, path: str, old: Any = None) -> Callable[[Any], Any]:
+        """Makes what a saved value was, where the value that the object has need not be of its kind."""
 
-    def _leaf(self, path: str, container: Any, key: Any, value: Any, convert: Callable[[Any], Any]) -> _Place:
+        def convert(saved: Any) -> Any:
+            if isinstance(saved, list):  # a tuple is saved as one
+                return tuple(saved)
+            if not isinstance(saved, np.ndarray):
+                return saved
+            if self._saved.tensors is not None:
+                dtype = self._saved.tensors.get(path)
+                return saved if dtype is None else _torch_tensor(saved).to(_torch_dtype(path, dtype))
+            if _is_torch(old):
+                return _torch_tensor(saved).to(old.dtype)
+            return _torch_tensor(saved) if self._is_torch else saved
+
+        return convert
+
+    def _leaf(self, path: str, container: Any, key: Any, value: Any, convert: Callable[[Any], Any],
+              torch_dtype: str | None = None) -> _Place:
         def write(saved: Any) -> None:
             container[key] = convert(saved)
 
-        return _Place(path, lambda: value, write, self)
+        return _Place(path, lambda: value, write, self, torch_dtype=torch_dtype, has_shape=not _is_extra_state(key))
 
     def place_of(self, path: str) -> _Place | None:
         """Dicts within the state may have keys that a new object lacks: an optimizer makes its slots in the first step."""
@@ -320,7 +358,7 @@ class _State(_Whole):
             for name in inner:
                 known = _key_in(within, name)
                 within = within.setdefault(_new_key(within, name) if known is None else known, {})
-            within[_new_key(within, last)] = self._own(saved)
+            within[_new_key(within, last)] = self._own(path)(saved)
 
         return _Place(path, lambda: None, write, self)
 
@@ -353,6 +391,23 @@ def _key_in(container: dict[Any, Any], name: str) -> Any:
 def _new_key(container: dict[Any, Any], name: str) -> Any:
     """Numbers are ints, as the parameters of an optimizer have them, unless the keys beside them are texts."""
     return int(name) if name.isdecimal() and all(isinstance(key, int) for key in container) else name
+
+
+def _is_extra_state(key: Any) -> bool:
+    """PyTorch's name for what a module keeps beside its tensors, in a form of its own; the state of embertable.torch's tables is a
+    text there, whose length is no property of the module."""
+    return isinstance(key, str) and key.split(".")[-1] == "_extra_state"
+
+
+def _name_of(torch_dtype: Any) -> str:
+    return str(torch_dtype).removeprefix("torch.")
+
+
+def _torch_dtype(path: str, name: str) -> Any:
+    dtype = getattr(importlib.import_module("torch"), name, None)
+    if dtype is None:
+        raise ValueError(f"'{path}' is of torch.{name}, which this version of PyTorch does not have")
+    return dtype
 
 
 def _as_tensor_of(dtype: Any) -> Callable[[Any], Any]:
@@ -490,7 +545,7 @@ class Checkpoint:
         plain: dict[str, Any] = {}
         special: dict[str, Any] = {}
         tensors, maps = {}, {}
-        places, wholes = self._find({})
+        places, wholes = self._find(_Saved())
         for place in places:
             value = place.read()
             if isinstance(value, IdMap):
@@ -505,6 +560,8 @@ class Checkpoint:
         header: dict[str, Any] = {"save_counter": self.save_counter + 1, "values": plain}
         if lists := {path: length for whole in wholes for path, length in whole.lists()}:
             header["lists"] = lists
+        if wholes:
+            header["torch"] = {place.path: place.torch_dtype for place in places if place.torch_dtype is not None}
         if special:  # JSON has no text for these numbers, which json writes and reads in its own
             header["not_finite"] = json.dumps(special)
         state = CallerState({"checkpoint": header}, tensors)
@@ -534,7 +591,7 @@ class Checkpoint:
         header = (caller.json or {}).get("checkpoint", {}) if isinstance(caller.json, dict) else {}
         saved: dict[str, Any] = {**header.get("values", {}), **json.loads(header.get("not_finite", "{}")), **caller.tensors}
         saved.pop("save_counter", None)
-        places, wholes = self._find(header.get("lists", {}))
+        places, wholes = self._find(_Saved(header))
         engine, report = self._the_engine(), None
         known = {place.path for place in places}
         maps = {place.path: place for place in places if isinstance(place.read(), IdMap)}
@@ -578,10 +635,9 @@ class Checkpoint:
     def _the_engine(self) -> Any:
         return None if self._engine is None else getattr(self, self._engine)
 
-    def _find(self, lists: dict[str, int]) -> tuple[list[_Place], list[_Whole]]:
-        """Returns the places of all objects, and the objects that take their parts at once. lists: lengths of those that a
-        checkpoint has."""
-        walk, places = _Walk(lists), {}
+    def _find(self, saved: _Saved) -> tuple[list[_Place], list[_Whole]]:
+        """Returns the places of all objects, and the objects that take their parts at once."""
+        walk, places = _Walk(saved), {}
         for name in self._names:
             if name == self._engine:
                 continue
@@ -713,7 +769,7 @@ def _check_fits(place: _Place, saved: Any) -> None:
         raise ValueError(f"'{place.path}' is {mine}, the checkpoint has {its}")
     if mine != "an array" or its != mine:
         return
-    if old.shape != saved.shape:
+    if place.has_shape and old.shape != saved.shape:
         raise ValueError(f"'{place.path}' has shape {old.shape}, the checkpoint has {saved.shape}")
     if old.dtype.newbyteorder("=") != saved.dtype.newbyteorder("="):
         raise ValueError(f"'{place.path}' is of {old.dtype}, the checkpoint has {saved.dtype}")

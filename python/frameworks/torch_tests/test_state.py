@@ -17,6 +17,7 @@ import torch
 
 import embertable as et
 import embertable.torch as ett
+from embertable import tpu_embedding as tpu
 
 ROWS, DIM = 12, 4
 
@@ -54,6 +55,14 @@ def test_a_whole_state_goes_on_to_the_same_bits():
     assert str(other.load_state_dict(torch.load(written, weights_only=True))) == "<All keys matched successfully>"
     assert other.engine.digest() == ours.engine.digest() and other.engine.step == 3 and other.optimizer.learning_rate == 0.1
     assert train(other, first=3).engine.digest() == train(ours, first=3).engine.digest()
+
+
+@pytest.mark.parametrize("saved, before", [(12, 0), (1, 12), (3, 3)])
+def test_a_checkpoint_restores_tables_whose_step_has_another_length(tmp_path, saved, before):
+    ours, other = train(make(), saved), train(make(seed=2), before)
+    path = tpu.Checkpoint(model=torch.nn.ModuleDict({"tables": ours})).save(tmp_path / "run")
+    tpu.Checkpoint(model=torch.nn.ModuleDict({"tables": other})).restore(path).assert_consumed()
+    assert other.engine.step == saved and other.engine.digest() == ours.engine.digest()
 
 
 def test_a_state_dict_inside_a_model_has_its_prefix():

@@ -7,6 +7,7 @@
 
 #include "embertable/errors.h"
 #include "embertable/tensorflow/sharded_bundle.h"
+#include "python/src/argument_arrays.h"
 #include "python/src/arguments.h"
 #include "python/src/arrays.h"
 #include "python/src/bindings.h"
@@ -69,14 +70,15 @@ bool is_string(nb::handle value) {
 /// Returns an array of a value without dtype: numbers and lists of them become float32, int32 or
 /// bool, strings stay objects.
 nb::object array_of(nb::handle value, const std::string& key) {
-  if (nb::hasattr(value, "dtype")) return numpy_array_of(value);
+  const std::string what = "tensor '" + key + "'";
+  if (nb::hasattr(value, "dtype")) return array_of_argument(value, what, "an array");
   const nb::object objects = numpy().attr("asarray")(value, "object");
   const nb::list items(objects.attr("ravel")().attr("tolist")());
   if (items.size() > 0 && is_string(items[0])) return objects;
-  const nb::object array = numpy().attr("asarray")(value);
+  const nb::object array = array_of_argument(value, what, "an array");
   const auto kind = nb::cast<std::string>(array.attr("dtype").attr("kind"));
   if (kind != "i" && kind != "f") return array;
-  return numpy_array(tensor_of(value, "tensor '" + key + "'"));
+  return numpy_array(tensor_of(value, what));
 }
 
 bool holds_strings(const nb::object& array) {

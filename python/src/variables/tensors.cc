@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "embertable/errors.h"
+#include "python/src/argument_arrays.h"
 #include "python/src/arguments.h"
 #include "python/src/arrays.h"
 #include "python/src/text_caster.h"
@@ -40,6 +41,10 @@ bool has_dtype(nb::handle value) {
          nb::hasattr(value, "__array_interface__") || PyObject_CheckBuffer(value.ptr());
 }
 
+std::string dtype_kind(const nb::object& array) {
+  return nb::cast<std::string>(array.attr("dtype").attr("kind"));
+}
+
 /// Returns the array if its elements are native and aligned, or a copy that has such elements.
 nb::object native(const nb::object& array) {
   const nb::object dtype = array.attr("dtype");
@@ -48,9 +53,20 @@ nb::object native(const nb::object& array) {
   return array.attr("astype")(dtype.attr("newbyteorder")("="));
 }
 
+/// Returns the dtype of an array. Throws TypeError, naming the argument, for one that no tensor
+/// has.
+DType element_type(const nb::object& array, const std::string& what) {
+  try {
+    return dtype_of(array.attr("dtype"));
+  } catch (const TypeError& error) {
+    if (dtype_kind(array) == "O") refuse_recorded(array, what);
+    throw TypeError(what + ": " + error.what());
+  }
+}
+
 Tensor borrowed(const nb::object& given, const std::string& what) {
   const nb::object array = native(given);
-  const DType dtype = dtype_of(array.attr("dtype"));
+  const DType dtype = element_type(array, what);
   const Shape dims = shape(array.attr("shape"), what.c_str());
   std::vector<std::int64_t> strides;
   for (const nb::handle stride : array.attr("strides"))
@@ -64,17 +80,7 @@ Tensor borrowed(const nb::object& given, const std::string& what) {
 nb::object listed(nb::handle source, const std::string& what) {
   if (source.is_none() || PyUnicode_Check(source.ptr()))
     throw ValueError(what + " must be an array of numbers, got " + type_text(source));
-  try {
-    return numpy_array_of(source);
-  } catch (nb::python_error& error) {
-    if (!error.matches(PyExc_ValueError)) throw;
-    throw ValueError(what + " must be an array of numbers, got " + type_text(source) +
-                     " of uneven lengths");
-  }
-}
-
-std::string dtype_kind(const nb::object& array) {
-  return nb::cast<std::string>(array.attr("dtype").attr("kind"));
+  return array_of_argument(source, what, "an array of numbers");
 }
 
 nb::object as_dtype(const nb::object& array, nb::handle source, const nb::object& dtype,
