@@ -290,9 +290,12 @@ TEST(Gather, WritesTheSameCopiesPastTheCaches) {
       for (const std::int64_t shift : {0, 1, 16}) {
         Mapping memory((outputs * dim + shift) * 4);
         float* out = reinterpret_cast<float*>(memory.data()) + shift;
-        gather<std::uint64_t>(
-            {.rows = table.rows, .row = number.data(), .out = out, .last = outputs, .streams = true},
-            level);
+        gather<std::uint64_t>({.rows = table.rows,
+                               .row = number.data(),
+                               .out = out,
+                               .last = outputs,
+                               .streams = true},
+                              level);
         EXPECT_EQ(std::vector<float>(out, out + outputs * dim),
                   run(level, table.rows, {.dim = dim, .row = number}));
       }
