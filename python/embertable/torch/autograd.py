@@ -9,7 +9,7 @@ import torch
 
 from ..steps import Step
 
-__all__ = ["LookUp", "is_recomputation"]
+__all__ = ["LookUp", "accumulates", "is_recomputation", "new_probe"]
 
 _graph_task: Callable[[], int] = torch._C._current_graph_task_id
 
@@ -17,6 +17,21 @@ _graph_task: Callable[[], int] = torch._C._current_graph_task_id
 def is_recomputation() -> bool:
     """Whether backward is under way, as when torch.utils.checkpoint computes activations once more."""
     return _graph_task() != -1
+
+
+def new_probe() -> tuple[torch.Tensor, Any]:
+    """A leaf that stands for the rows on torch's tape, and the node that accumulates its gradients."""
+    with torch.inference_mode(False), torch.enable_grad():
+        probe = torch.zeros(1, dtype=torch.float32, device="cpu", requires_grad=True)
+        return probe, torch.autograd.graph.get_gradient_edge(probe).node
+
+
+def accumulates(node: Any) -> bool:
+    """Whether the backward under way goes to the leaf of this node, as one for certain inputs alone, such as torch.autograd.grad, does not.
+
+    True outside of autograd's engine, where compiled autograd runs what is asked for alone.
+    """
+    return _graph_task() == -1 or bool(torch._C._will_engine_execute_node(node))
 
 
 class LookUp(torch.autograd.Function):

@@ -37,7 +37,7 @@ def register(module: TableModule) -> int:
 
 
 def _owner(number: int) -> TableModule:
-    module = _modules.get(number)
+    module = _modules.get(int(number))  # of torch 2.4 it may be a SymInt
     if module is None:
         raise RuntimeError("the embedding module of this compiled code is gone: keep it as long as the code runs")
     return module

@@ -20,7 +20,7 @@ from ..optimizers import NoUpdate
 from ..steps import BAGS, BAGS_WITH_LAST_OFFSET, SINGLES, Ids, Step, Steps
 from . import ranks
 from .accelerator import Accelerator
-from .autograd import LookUp, is_recomputation
+from .autograd import LookUp, accumulates, is_recomputation, new_probe
 from .compiled import compiled_look_up, next_call, pack_bags, pack_singles, register
 from .inputs import Reader, rows_of_nested, tensors_read
 from .optimizer import Rates, TableOptimizer
@@ -93,7 +93,7 @@ class TableModule(torch.nn.Module):
         self._optimizer = TableOptimizer(rates, self._steps, processes, settle)
         self._table_state = TableState(self._key, self._tables, self._steps, self._optimizer, processes, settle)
         self._reader = Reader(name, [feature.what for feature in features], [feature.padding for feature in features])
-        self._probe = torch.zeros(1, dtype=torch.float32, device="cpu", requires_grad=True)
+        self._probe, self._probe_node = new_probe()
         self._place = torch.empty(0, device="cpu")
         self._cast = _cast_to(self._place)
         self._accelerator: Accelerator | None = None
@@ -270,8 +270,12 @@ class TableModule(torch.nn.Module):
         return [*rows, torch.zeros(1, dtype=torch.int64, device="cpu") if step is None else torch.from_numpy(self._steps.ticket(step))]
 
     def take_ticketed(self, ticket: int, gradients: Sequence[torch.Tensor]) -> None:
-        """For compiled code: gives gradients to the tables by the number of their step."""
-        self._take(self._steps.step_of(ticket), gradients)
+        """For compiled code: gives gradients to the tables by the number of their step, if backward asks for those of tables.
+
+        The backward of compiled code computes all gradients, whichever are asked for.
+        """
+        if accumulates(self._probe_node):
+            self._take(self._steps.step_of(ticket), gradients)
 
     def activations_device(self) -> torch.device:
         """Where the module gives activations."""
