@@ -261,7 +261,8 @@ class TableModule(torch.nn.Module):
             raise RuntimeError(f"{self._steps.name}: torch.export would keep the number that this table has in this process, which "
                                "is another table's in the next: export the dense part alone, with the rows as its input")
         record = self.training and torch.is_grad_enabled()
-        found = compiled_look_up(self._probe, tensors, form, self._dims, self._number, record, next_call())
+        probe = self._probe if record else self._probe.detach()
+        found = compiled_look_up(probe, tensors, form, self._dims, self._number, record, next_call())
         return self._given(found[:-1], None)
 
     def look_up_ticketed(self, tensors: Sequence[torch.Tensor], read: Callable[[Reader], list[Ids]], record: bool) -> list[torch.Tensor]:

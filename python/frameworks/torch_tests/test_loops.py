@@ -208,6 +208,23 @@ def test_accumulated_gradients_of_compiled_code(backend, replicas, scaled):
     torch.testing.assert_close(found[1], found[0], rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_the_dense_part_of_frozen_tables_trains(backend):
+    bag, head, ids = Model().bag, torch.nn.Linear(DIM, 1), torch.tensor([[1, 2]])
+    rows, dense = compiled_for(backend, lambda ids: bag(ids)), compiled_for(backend, lambda ids: head(bag(ids)).sum())
+    before = bag.read_rows([1, 2])
+    bag.eval()
+    assert not rows(ids).requires_grad
+    dense(ids).backward()
+    torch.testing.assert_close(head.weight.grad, before.sum(0, keepdim=True))
+    assert bag.engine.step == 0
+    bag.train()
+    assert rows(ids).requires_grad
+    dense(ids).backward()
+    assert bag.engine.step == 1
+    torch._dynamo.reset()
+
+
 @newer_than_24
 def test_compiled_autograd_steps_the_tables():
     bag, ids, scale = Model().bag, torch.tensor([[1, 2]]), torch.ones(1, requires_grad=True)
