@@ -7,6 +7,7 @@ step.
 
 from __future__ import annotations
 
+import collections
 import functools
 import itertools
 import os
@@ -32,6 +33,7 @@ __all__ = ["AbandonedStepWarning", "BAGS", "BAGS_OR_SINGLES", "BAGS_WITH_LAST_OF
 BAGS_OR_SINGLES, BAGS, BAGS_WITH_LAST_OFFSET, SINGLES = range(4)
 
 _OPEN, _GIVEN, _DROPPED, _CLOSED = "open", "given", "dropped", "closed"
+_MOST_UNDECIDED = 1000  # lookups whose backward may come after a second lookup
 _HERE = os.path.dirname(__file__) + os.sep
 _process = os.getpid()  # asking each time costs a call of the system
 
@@ -112,11 +114,11 @@ def cut(ids: Ids, parts: int) -> list[Ids]:
 class Step:
     """One lookup that trains. Whoever can still bring its gradients holds it; once nobody can, it is abandoned."""
 
-    __slots__ = ("number", "where", "samples", "_again", "_steps", "_token", "_state", "_batch", "_gradients", "__weakref__")
+    __slots__ = ("number", "where", "samples", "call", "_again", "_steps", "_token", "_state", "_batch", "_gradients", "__weakref__")
 
     def __init__(self, steps: Steps, number: int, token: LookupToken | None, where: str, samples: int,
-                 batch: list[Ids] | None, again: bool) -> None:
-        self.number, self.where, self.samples = number, where, samples
+                 batch: list[Ids] | None, again: bool, call: int) -> None:
+        self.number, self.where, self.samples, self.call = number, where, samples, call
         self._again = again
         self._steps = steps
         self._token = token
@@ -131,7 +133,7 @@ class Step:
     def __del__(self) -> None:
         steps = getattr(self, "_steps", None)
         if steps is not None and self._state == _OPEN and not self._again:
-            steps._abandoned.append(self.where)
+            steps._abandoned.append((self.where, self.call))
 
     def require_open(self) -> None:
         """Raises if gradients came before and are applied."""
@@ -168,7 +170,9 @@ class Steps:
         self._share = np.float32(1 / divide_by)
         self._alone = replicas == 1 and divide_by == 1
         self._numbers = itertools.count(1)
-        self._abandoned: list[str] = []
+        self._abandoned: list[tuple[str, int]] = []  # where, and the number of the call
+        self._made_again = {0: False}  # by the number of the call, 0 for lookups outside of compiled code
+        self._undecided: collections.deque[tuple[str, int]] = collections.deque(maxlen=_MOST_UNDECIDED)  # of calls that are not in it
         self._waiting: list[Step] = []
         self._tickets: dict[int, Step] = {}
         self._lock = threading.RLock()
@@ -182,11 +186,11 @@ class Steps:
         return self._alone and not self.deferred
 
     def look_up(self, batch: list[Ids], record: bool, where: str = "", again: bool = False,
-                out: list[np.ndarray] | None = None) -> tuple[list[Any], Step | None]:
+                out: list[np.ndarray] | None = None, call: int = 0) -> tuple[list[Any], Step | None]:
         """Activations [samples, dim] of each feature, and the step that takes their gradients if `record`.
 
         again: a lookup that is made once more, since activations were not kept; it may stay without gradients. out: arrays to
-        write to, which are given back.
+        write to, which are given back. call: the number of the place in compiled code, see `note_made_again`.
         """
         self._begin()
         begin = time.perf_counter()
@@ -210,7 +214,7 @@ class Steps:
         if not record:
             return rows, None
         kept = [_copy(ids) for ids in batch] if self.deferred else None
-        return rows, Step(self, next(self._numbers), token, where, batch[0].samples, kept, again)
+        return rows, Step(self, next(self._numbers), token, where, batch[0].samples, kept, again, call)
 
     def look_up_bags(self, values: Sequence[Any], form: int, record: bool, where: str = "",
                      again: bool = False) -> tuple[list[Any], Step | None] | None:
@@ -229,7 +233,7 @@ class Steps:
             return None
         self.seconds += time.perf_counter() - begin
         rows, token, samples = found
-        return rows, Step(self, next(self._numbers), token, where, samples, None, again) if record else None
+        return rows, Step(self, next(self._numbers), token, where, samples, None, again, 0) if record else None
 
     def ticket(self, step: Step) -> np.ndarray:
         """One number for frameworks that keep arrays alone: the step lives as long as the array does."""
@@ -264,6 +268,16 @@ class Steps:
         After an error they wait as before.
         """
         self.require_own_process()
+    def note_made_again(self, call: int, again: bool) -> None:
+        """Whether backward makes the lookups of this call once more, so that those before are not abandoned without gradients.
+
+        Once it does, it is known to. Until it is known, no lookup of the call is named.
+        """
+        with self._lock:
+            self._made_again[call] = again or self._made_again.get(call, False)
+            self._abandoned.extend(self._undecided)
+            self._undecided.clear()
+
         with self._lock:
             waiting, factor = self._waiting, np.float32(scale) * self._share
             # All processes ask, also those where nothing waits.
@@ -311,7 +325,9 @@ class Steps:
 
     def name_abandoned(self) -> None:
         with self._lock:
-            places, self._abandoned[:] = list(self._abandoned), []
+            found, self._abandoned[:] = list(self._abandoned), []
+            self._undecided.extend(one for one in found if one[1] not in self._made_again)
+            places = [where for where, call in found if self._made_again.get(call) is False]
             self.abandoned += len(places)
         for place in dict.fromkeys(places):  # a text for each: Python shows the same one once
             at = f" at {place}" if place else ""

@@ -298,6 +298,24 @@ def test_parts_of_batches():
     assert splits_of_offsets(np.array([0, 2, 2]), 5).tolist() == [0, 2, 2, 5]
 
 
+def test_lookups_that_backward_makes_once_more_are_not_abandoned():
+    """Until it is known whether it does, none of the call is named."""
+    steps = make()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", AbandonedStepWarning)
+        for call in (7, 8):
+            steps.look_up([ids([1])], True, "here", call=call)
+        gc.collect()
+        steps.look_up([ids([1])], False)
+        steps.note_made_again(8, True)
+        steps.note_made_again(8, False)
+        steps.look_up([ids([1])], False)
+        steps.note_made_again(7, False)
+    with pytest.warns(AbandonedStepWarning, match="no backward came for a lookup at here"):
+        steps.look_up([ids([1])], False)
+    assert steps.abandoned == 1
+
+
 def test_torch_is_not_imported():
     import subprocess
     import sys

@@ -265,9 +265,12 @@ class TableModule(torch.nn.Module):
         found = compiled_look_up(probe, tensors, form, self._dims, self._number, record, next_call())
         return self._given(found[:-1], None)
 
-    def look_up_ticketed(self, tensors: Sequence[torch.Tensor], read: Callable[[Reader], list[Ids]], record: bool) -> list[torch.Tensor]:
+    def look_up_ticketed(self, tensors: Sequence[torch.Tensor], read: Callable[[Reader], list[Ids]], record: bool,
+                         call: int) -> list[torch.Tensor]:
         """For compiled code: activations of each feature, each with memory of its own, and the number of the step, 0 for none."""
-        rows, step = self._activations(tensors, lambda: read(self._reader), record, apart=True)
+        if is_recomputation():
+            self.note_made_again(call, True)
+        rows, step = self._activations(tensors, lambda: read(self._reader), record, apart=True, call=call)
         return [*rows, torch.zeros(1, dtype=torch.int64, device="cpu") if step is None else torch.from_numpy(self._steps.ticket(step))]
 
     def take_ticketed(self, ticket: int, gradients: Sequence[torch.Tensor]) -> None:
@@ -276,15 +279,21 @@ class TableModule(torch.nn.Module):
         The backward of compiled code computes all gradients, whichever are asked for.
         """
         if accumulates(self._probe_node):
-            self._take(self._steps.step_of(ticket), gradients)
+            step = self._steps.step_of(ticket)
+            self.note_made_again(step.call, False)  # unless it is known to be
+            self._take(step, gradients)
+
+    def note_made_again(self, call: int, again: bool) -> None:
+        """For compiled code: whether backward makes the lookups of this call once more."""
+        self._steps.note_made_again(call, again)
 
     def activations_device(self) -> torch.device:
         """Where the module gives activations."""
         return self._place.device
 
     def _activations(self, inputs: Any, read: Callable[[], list[Ids]], record: bool, where: str = "",
-                     apart: bool = False) -> tuple[list[torch.Tensor], Step | None]:
-        """Activations where the module gives them, and the step if `record`. apart: each has memory of its own."""
+                     apart: bool = False, call: int = 0) -> tuple[list[torch.Tensor], Step | None]:
+        """Activations where the module gives them, and the step if `record`. apart: each has memory of its own. call: of compiled code."""
         accelerator, steps = self._accelerator, self._steps
         if accelerator is None:
             batch = read()
@@ -297,10 +306,10 @@ class TableModule(torch.nn.Module):
             self._optimizer.before_lookup()
         again = record and is_recomputation()
         if accelerator is None:
-            rows, step = steps.look_up(batch, record, where, again)
+            rows, step = steps.look_up(batch, record, where, again, call=call)
             return [one if type(one) is torch.Tensor else torch.from_numpy(one) for one in rows], step
         shapes = [(max(ids.samples, 0), dim) for ids, dim in zip(batch, self._dims)]
-        return accelerator.look_up(shapes, lambda arrays: steps.look_up(batch, record, where, again, arrays)[1], apart)
+        return accelerator.look_up(shapes, lambda arrays: steps.look_up(batch, record, where, again, arrays, call)[1], apart)
 
     def _take(self, step: Step, gradients: Sequence[torch.Tensor | None]) -> None:
         """Gives gradients to the tables; those on an accelerator once they have arrived."""

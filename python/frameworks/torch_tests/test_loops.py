@@ -226,6 +226,43 @@ def test_the_dense_part_of_frozen_tables_trains(backend):
 
 
 @newer_than_24
+@pytest.mark.filterwarnings("error::embertable.torch.AbandonedStepWarning")
+@pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
+def test_activations_that_compiled_code_computes_once_more(backend):
+    """torch.utils.checkpoint looks up again within backward: the first lookups are not abandoned."""
+    plain, bag = (ett.EmbeddingBag(ROWS, 32, optimizer=et.SGD(0.1), seed=1) for _ in range(2))
+    head, ids = torch.nn.Linear(32, 32), torch.arange(64).reshape(32, 2) % ROWS
+    segment = lambda bag: lambda ids: (head(bag(ids)).relu() * bag(ids)).sum()
+    call = torch.compile(lambda ids: torch.utils.checkpoint.checkpoint(segment(bag), ids, use_reentrant=False), fullgraph=True,
+                         backend=backend)
+    for module, one in ((bag, call), (plain, segment(plain))):
+        optimizer = torch.optim.SGD(head.parameters(), 0.0)
+        module.optimizer.step_with(optimizer)
+        first, second = one(ids), one(ids)
+        first.backward()
+        second.backward()
+        one(ids).backward()
+        optimizer.step()
+        module.eval()(ids)
+        assert module.abandoned_steps == 0 and module.engine.step == 1
+    torch.testing.assert_close(bag.read_rows(range(ROWS)), plain.read_rows(range(ROWS)), rtol=1e-5, atol=1e-6)
+    torch._dynamo.reset()
+
+
+@newer_than_24
+@pytest.mark.filterwarnings("error::embertable.torch.AbandonedStepWarning")
+@pytest.mark.parametrize("reentrant", [False, True])
+def test_compiled_code_within_what_is_computed_once_more(reentrant):
+    bag, one = Model().bag, torch.ones(1, requires_grad=True)
+    call = torch.compile(lambda ids, one: (bag(ids) * one).sum(), fullgraph=True, backend="aot_eager")
+    for _ in range(2):
+        torch.utils.checkpoint.checkpoint(call, torch.tensor([[1, 2]]), one, use_reentrant=reentrant).backward()
+    bag.eval()(torch.tensor([[1, 2]]))
+    assert bag.engine.step == 2 and bag.abandoned_steps == 0
+    torch._dynamo.reset()
+
+
+@newer_than_24
 def test_compiled_autograd_steps_the_tables():
     bag, ids, scale = Model().bag, torch.tensor([[1, 2]]), torch.ones(1, requires_grad=True)
     with torch._dynamo.config.patch(compiled_autograd=True):
