@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import embertable as et
-from embertable.steps import AbandonedStepWarning, Ids, Steps, concatenate, cut, splits_of_lengths, splits_of_offsets
+from embertable.steps import AbandonedStepWarning, Ids, Steps, concatenate, cut, splits_of_lengths, splits_of_offsets, without_padding
 
 ROWS, DIM = 10, 2
 
@@ -323,7 +323,9 @@ def test_torch_is_not_imported():
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.split() == ["False", "False"]
 
 
-def test_an_error_of_another_host_names_the_feature():
+@pytest.mark.parametrize("padding, place", [(None, "sample 0, position 1"), (3, "sample 0")])
+def test_an_error_of_another_host_names_the_feature(padding, place):
+    """Its position is not that in what was given there, if padding was left out."""
     class Engine:
         def look_up(self, *arguments, **options):
             raise et.GivenUp(1, "feature '', replica 0, sample 0, position 1: id must be in 0..9, got 99")
@@ -331,5 +333,12 @@ def test_an_error_of_another_host_names_the_feature():
     steps = make(features=["films"])
     steps.engine = Engine()
     with pytest.raises(et.GivenUp) as caught:
-        steps.look_up([ids([1])], True)
-    assert (caught.value.host, caught.value.reason) == (1, "feature 'films', replica 0, sample 0, position 1: id must be in 0..9, got 99")
+        steps.look_up([ids([1])._replace(padding=padding)], True)
+    assert (caught.value.host, caught.value.reason) == (1, f"feature 'films', replica 0, {place}: id must be in 0..9, got 99")
+
+
+def test_padding_is_kept_where_batches_are_joined_and_cut():
+    padded = ids([1, 3], [3], [2, 3], [3])._replace(padding=3)
+    assert [without_padding(part).values.tolist() for part in cut(padded, 2)] == [[1], [2]]
+    both = without_padding(concatenate([padded, padded]))
+    assert both.values.tolist() == [1, 2, 1, 2] and both.splits.tolist() == [0, 1, 1, 2, 2, 3, 3, 4, 4]
