@@ -7,6 +7,7 @@ step.
 
 from __future__ import annotations
 
+import collections
 import functools
 import itertools
 import os
@@ -26,13 +27,16 @@ from ._core import DataError, Embedding, GivenUp, LookupToken, PerReplica, Ragge
 from ._trees import part_size
 
 __all__ = ["AbandonedStepWarning", "BAGS", "BAGS_OR_SINGLES", "BAGS_WITH_LAST_OFFSET", "Ids", "SINGLES", "Step", "Steps", "concatenate",
-           "cut", "splits_of_lengths", "splits_of_offsets"]
+           "cut", "data_error", "splits_of_lengths", "splits_of_offsets", "without_padding"]
 
 # What arrays of a batch may be, see `Steps.look_up_bags`.
 BAGS_OR_SINGLES, BAGS, BAGS_WITH_LAST_OFFSET, SINGLES = range(4)
 
 _OPEN, _GIVEN, _DROPPED, _CLOSED = "open", "given", "dropped", "closed"
+_MOST_UNDECIDED = 1000  # lookups whose backward may come after a second lookup
 _HERE = os.path.dirname(__file__) + os.sep
+# How errors of the engine that are about a feature begin.
+_PLACE = re.compile(r"feature '(?P<feature>\d*)'(?P<sample>(?:, replica \d+)?(?:, sample \d+)?)(?P<position>, position \d+)?")
 _process = os.getpid()  # asking each time costs a call of the system
 
 
@@ -54,6 +58,7 @@ class Ids(NamedTuple):
     values: np.ndarray  # [nnz], int32 or int64
     splits: np.ndarray | None = None  # [samples + 1]
     weights: np.ndarray | None = None  # [nnz], float32
+    padding: int | None = None  # an id that counts as absent
 
     @property
     def samples(self) -> int:
@@ -78,15 +83,15 @@ def concatenate(parts: Sequence[Ids]) -> Ids:
     """The samples of several batches of a feature, one batch after the other."""
     if len(parts) == 1:
         return parts[0]
-    values = np.concatenate([part.values for part in parts])
+    values, padding = np.concatenate([part.values for part in parts]), parts[0].padding
     weights = None
     if any(part.weights is not None for part in parts):
         weights = np.concatenate([np.ones(len(part.values), np.float32) if part.weights is None else part.weights
                                   for part in parts])
     if all(part.splits is None for part in parts):
-        return Ids(values, None, weights)
+        return Ids(values, None, weights, padding)
     lengths = [np.ones(part.samples, np.int64) if part.splits is None else np.diff(part.splits) for part in parts]
-    return Ids(values, splits_of_lengths(np.concatenate(lengths)), weights)
+    return Ids(values, splits_of_lengths(np.concatenate(lengths)), weights, padding)
 
 
 def cut(ids: Ids, parts: int) -> list[Ids]:
@@ -105,18 +110,41 @@ def cut(ids: Ids, parts: int) -> list[Ids]:
             splits = ids.splits[first:first + size + 1]
             begin, end = int(splits[0]), int(splits[-1])
             splits = splits - begin
-        cuts.append(Ids(ids.values[begin:end], splits, None if ids.weights is None else ids.weights[begin:end]))
+        cuts.append(Ids(ids.values[begin:end], splits, None if ids.weights is None else ids.weights[begin:end], ids.padding))
     return cuts
+
+
+def without_padding(ids: Ids) -> Ids:
+    """The ids that are present. Those with splits that are none stay as they are: the engine says what is wrong."""
+    if ids.padding is None:
+        return ids
+    keep = ids.values != ids.padding
+    if keep.all() or (ids.splits is not None and not _are_bounds(ids.splits, len(keep))):
+        return ids
+    kept = np.concatenate([[0], np.cumsum(keep)])
+    splits = kept if ids.splits is None else kept[ids.splits]
+    return Ids(ids.values[keep], splits, None if ids.weights is None else ids.weights[keep])
+
+
+def _are_bounds(splits: np.ndarray, count: int) -> bool:
+    return bool(len(splits) and splits[0] == 0 and splits[-1] == count and (np.diff(splits) >= 0).all())
+
+
+def data_error(text: str, feature: str | None, replica: int | None, sample: int | None, position: int | None) -> DataError:
+    """An error in the contents of a batch; the parts of the place that do not apply are None."""
+    error = DataError(text)
+    error.feature, error.replica, error.sample, error.position = feature, replica, sample, position
+    return error
 
 
 class Step:
     """One lookup that trains. Whoever can still bring its gradients holds it; once nobody can, it is abandoned."""
 
-    __slots__ = ("number", "where", "samples", "_again", "_steps", "_token", "_state", "_batch", "_gradients", "__weakref__")
+    __slots__ = ("number", "where", "samples", "call", "_again", "_steps", "_token", "_state", "_batch", "_gradients", "__weakref__")
 
     def __init__(self, steps: Steps, number: int, token: LookupToken | None, where: str, samples: int,
-                 batch: list[Ids] | None, again: bool) -> None:
-        self.number, self.where, self.samples = number, where, samples
+                 batch: list[Ids] | None, again: bool, call: int) -> None:
+        self.number, self.where, self.samples, self.call = number, where, samples, call
         self._again = again
         self._steps = steps
         self._token = token
@@ -131,7 +159,7 @@ class Step:
     def __del__(self) -> None:
         steps = getattr(self, "_steps", None)
         if steps is not None and self._state == _OPEN and not self._again:
-            steps._abandoned.append(self.where)
+            steps._abandoned.append((self.where, self.call))
 
     def require_open(self) -> None:
         """Raises if gradients came before and are applied."""
@@ -168,7 +196,9 @@ class Steps:
         self._share = np.float32(1 / divide_by)
         self._alone = replicas == 1 and divide_by == 1
         self._numbers = itertools.count(1)
-        self._abandoned: list[str] = []
+        self._abandoned: list[tuple[str, int]] = []  # where, and the number of the call
+        self._made_again = {0: False}  # by the number of the call, 0 for lookups outside of compiled code
+        self._undecided: collections.deque[tuple[str, int]] = collections.deque(maxlen=_MOST_UNDECIDED)  # of calls that are not in it
         self._waiting: list[Step] = []
         self._tickets: dict[int, Step] = {}
         self._lock = threading.RLock()
@@ -182,11 +212,11 @@ class Steps:
         return self._alone and not self.deferred
 
     def look_up(self, batch: list[Ids], record: bool, where: str = "", again: bool = False,
-                out: list[np.ndarray] | None = None) -> tuple[list[Any], Step | None]:
+                out: list[np.ndarray] | None = None, call: int = 0) -> tuple[list[Any], Step | None]:
         """Activations [samples, dim] of each feature, and the step that takes their gradients if `record`.
 
         again: a lookup that is made once more, since activations were not kept; it may stay without gradients. out: arrays to
-        write to, which are given back.
+        write to, which are given back. call: the number of the place in compiled code, see `note_made_again`.
         """
         self._begin()
         begin = time.perf_counter()
@@ -198,7 +228,7 @@ class Steps:
                 outputs = self.outputs if self._replicas == 1 else "numpy"
                 found, token = self.engine.look_up(features, weights, record, outputs=outputs)
         except (GivenUp, TypeError, ValueError) as error:
-            raise self._named(error) from None
+            raise self._named(error, batch) from None
         self.seconds += time.perf_counter() - begin
         if out is not None:
             rows: list[Any] = out
@@ -210,7 +240,7 @@ class Steps:
         if not record:
             return rows, None
         kept = [_copy(ids) for ids in batch] if self.deferred else None
-        return rows, Step(self, next(self._numbers), token, where, batch[0].samples, kept, again)
+        return rows, Step(self, next(self._numbers), token, where, batch[0].samples, kept, again, call)
 
     def look_up_bags(self, values: Sequence[Any], form: int, record: bool, where: str = "",
                      again: bool = False) -> tuple[list[Any], Step | None] | None:
@@ -229,7 +259,7 @@ class Steps:
             return None
         self.seconds += time.perf_counter() - begin
         rows, token, samples = found
-        return rows, Step(self, next(self._numbers), token, where, samples, None, again) if record else None
+        return rows, Step(self, next(self._numbers), token, where, samples, None, again, 0) if record else None
 
     def ticket(self, step: Step) -> np.ndarray:
         """One number for frameworks that keep arrays alone: the step lives as long as the array does."""
@@ -237,6 +267,16 @@ class Steps:
         self._tickets[step.number] = step
         weakref.finalize(array, self._tickets.pop, step.number, None)
         return array
+
+    def note_made_again(self, call: int, again: bool) -> None:
+        """Whether backward makes the lookups of this call once more, so that those before are not abandoned without gradients.
+
+        Once it does, it is known to. Until it is known, no lookup of the call is named.
+        """
+        with self._lock:
+            self._made_again[call] = again or self._made_again.get(call, False)
+            self._abandoned.extend(self._undecided)
+            self._undecided.clear()
 
     def step_of(self, ticket: int) -> Step:
         step = self._tickets.get(ticket)
@@ -311,7 +351,9 @@ class Steps:
 
     def name_abandoned(self) -> None:
         with self._lock:
-            places, self._abandoned[:] = list(self._abandoned), []
+            found, self._abandoned[:] = list(self._abandoned), []
+            self._undecided.extend(one for one in found if one[1] not in self._made_again)
+            places = [where for where, call in found if self._made_again.get(call) is False]
             self.abandoned += len(places)
         for place in dict.fromkeys(places):  # a text for each: Python shows the same one once
             at = f" at {place}" if place else ""
@@ -332,26 +374,48 @@ class Steps:
             frame, level = frame.f_back, level + 1
         return level
 
-    def _named(self, error: GivenUp | TypeError | ValueError) -> Exception:
-        """An error of the engine, whose features have numbers, with the feature's name. That of another host has it too, since
-        its modules are the same."""
+    def _named(self, error: GivenUp | TypeError | ValueError, batch: Sequence[Ids] = ()) -> Exception:
+        """An error of the engine, whose features have numbers, with the feature's name, and with the place among the ids that were
+        given. That of another host has the name too, since its modules are the same, and no position where padding was left out."""
         text = error.reason if isinstance(error, GivenUp) else str(error)
-        found = re.match(r"feature '(\d*)'", text)
-        number = int(found[1] or 0) if found else len(self._features)
+        found = _PLACE.match(text)
+        number = int(found["feature"] or 0) if found else len(self._features)
         if found is None or number >= len(self._features):
             return error
-        text = f"feature '{self._features[number]}'{text[found.end():]}"
-        return GivenUp(error.host, text) if isinstance(error, GivenUp) else type(error)(text)
+        name, place, ids = self._features[number], found["position"] or "", batch[number] if batch else None
+        if isinstance(error, DataError):
+            position = error.position
+            if place and ids is not None and position is not None:
+                position = self._position_given(ids, error.replica, position)
+                place = f", position {position}"
+            return data_error(f"feature '{name}'{found['sample']}{place}{text[found.end():]}", name, error.replica, error.sample, position)
+        if isinstance(error, GivenUp):
+            place = "" if ids is not None and ids.padding is not None else place
+            return GivenUp(error.host, f"feature '{name}'{found['sample']}{place}{text[found.end():]}")
+        return type(error)(f"feature '{name}'{found['sample']}{place}{text[found.end():]}")
+
+    def _position_given(self, ids: Ids, replica: int | None, position: int) -> int:
+        """Where an id of a replica's part stands with the padding, which the engine did not see."""
+        part = ids if self._replicas == 1 else cut(ids, self._replicas)[(replica or 0) % self._replicas]
+        return position if without_padding(part) is part else int(np.flatnonzero(part.values != part.padding)[position])
 
     def _arguments(self, batch: list[Ids]) -> tuple[Any, Any]:
         if self._replicas > 1:
-            by_replica = list(zip(*(cut(ids, self._replicas) for ids in batch)))
+            by_replica = list(zip(*(self._cut(index, ids) for index, ids in enumerate(batch))))
             pairs = [self._tree(list(part)) for part in by_replica]
             weighted = any(weights is not None for _, weights in pairs)
             return PerReplica(ids for ids, _ in pairs), PerReplica(w for _, w in pairs) if weighted else None
         return self._tree(batch)
 
+    def _cut(self, index: int, ids: Ids) -> list[Ids]:
+        try:
+            return cut(ids, self._replicas)
+        except DataError as error:
+            name = self._features[index] if self._features else None
+            raise data_error(str(error) if name is None else f"feature '{name}': {error}", name, None, None, None) from None
+
     def _tree(self, batch: list[Ids]) -> tuple[Any, Any]:
+        batch = [without_padding(ids) for ids in batch]
         features = [ids.values if ids.splits is None else RaggedIds(ids.values, ids.splits) for ids in batch]
         weights: Any = None
         for index, ids in enumerate(batch):
@@ -431,8 +495,8 @@ class _Ticket(np.ndarray):
 
 
 def _copy(ids: Ids) -> Ids:
-    splits, weights = (None if array is None else array.copy() for array in ids[1:])
-    return Ids(ids.values.copy(), splits, weights)
+    splits, weights = (None if array is None else array.copy() for array in (ids.splits, ids.weights))
+    return Ids(ids.values.copy(), splits, weights, ids.padding)
 
 
 def _is_finite(gradients: Sequence[np.ndarray | None] | None, factor: np.float32) -> bool:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import embertable as et
-from embertable.steps import AbandonedStepWarning, Ids, Steps, concatenate, cut, splits_of_lengths, splits_of_offsets
+from embertable.steps import AbandonedStepWarning, Ids, Steps, concatenate, cut, splits_of_lengths, splits_of_offsets, without_padding
 
 ROWS, DIM = 10, 2
 
@@ -298,6 +298,24 @@ def test_parts_of_batches():
     assert splits_of_offsets(np.array([0, 2, 2]), 5).tolist() == [0, 2, 2, 5]
 
 
+def test_lookups_that_backward_makes_once_more_are_not_abandoned():
+    """Until it is known whether it does, none of the call is named."""
+    steps = make()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", AbandonedStepWarning)
+        for call in (7, 8):
+            steps.look_up([ids([1])], True, "here", call=call)
+        gc.collect()
+        steps.look_up([ids([1])], False)
+        steps.note_made_again(8, True)
+        steps.note_made_again(8, False)
+        steps.look_up([ids([1])], False)
+        steps.note_made_again(7, False)
+    with pytest.warns(AbandonedStepWarning, match="no backward came for a lookup at here"):
+        steps.look_up([ids([1])], False)
+    assert steps.abandoned == 1
+
+
 def test_torch_is_not_imported():
     import subprocess
     import sys
@@ -305,7 +323,9 @@ def test_torch_is_not_imported():
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.split() == ["False", "False"]
 
 
-def test_an_error_of_another_host_names_the_feature():
+@pytest.mark.parametrize("padding, place", [(None, "sample 0, position 1"), (3, "sample 0")])
+def test_an_error_of_another_host_names_the_feature(padding, place):
+    """Its position is not that in what was given there, if padding was left out."""
     class Engine:
         def look_up(self, *arguments, **options):
             raise et.GivenUp(1, "feature '', replica 0, sample 0, position 1: id must be in 0..9, got 99")
@@ -313,5 +333,12 @@ def test_an_error_of_another_host_names_the_feature():
     steps = make(features=["films"])
     steps.engine = Engine()
     with pytest.raises(et.GivenUp) as caught:
-        steps.look_up([ids([1])], True)
-    assert (caught.value.host, caught.value.reason) == (1, "feature 'films', replica 0, sample 0, position 1: id must be in 0..9, got 99")
+        steps.look_up([ids([1])._replace(padding=padding)], True)
+    assert (caught.value.host, caught.value.reason) == (1, f"feature 'films', replica 0, {place}: id must be in 0..9, got 99")
+
+
+def test_padding_is_kept_where_batches_are_joined_and_cut():
+    padded = ids([1, 3], [3], [2, 3], [3])._replace(padding=3)
+    assert [without_padding(part).values.tolist() for part in cut(padded, 2)] == [[1], [2]]
+    both = without_padding(concatenate([padded, padded]))
+    assert both.values.tolist() == [1, 2, 1, 2] and both.splits.tolist() == [0, 1, 1, 2, 2, 3, 3, 4, 4]

@@ -112,6 +112,9 @@ def load(module: torch.nn.Module, engine: TableModule | Sequence[TableModule] | 
         _require_same("scheduler", state["schedulers"], scheduler)
         _require_groups("optimizer", state["optimizers"], optimizer)
         _require_groups("scheduler", state["schedulers"], scheduler)
+        mine = _of_rank(state)
+        if mine is not None and random_state:
+            _require_bit_generator(_numpy_state(mine["random"]["numpy"])["bit_generator"])
         if (state["scaler"] is None) != (scaler is None):
             raise ValueError(f"'{path}' was saved {'without' if state['scaler'] is None else 'with'} a scaler: give "
                              f"{'none' if state['scaler'] is None else 'one'}")
@@ -161,8 +164,7 @@ def load(module: torch.nn.Module, engine: TableModule | Sequence[TableModule] | 
         for one in tables:
             one.forget_waiting()
     interrupts.pass_on()
-    rank = ranks.rank()
-    mine = state["ranks"][rank] if rank < len(state["ranks"]) else None
+    mine = _of_rank(state)
     if mine is not None and random_state:
         _set_random_state(mine["random"])
     return Loaded(step, None if mine is None else mine["position"], os.fspath(path))
@@ -196,6 +198,12 @@ def _read(path: pathlib.Path, blob: bytes | None) -> dict[str, Any]:
     if state.get("format", _FORMAT) != _FORMAT:
         raise ValueError(f"'{path}' has a training of format {state['format']}, this version reads {_FORMAT}")
     return state
+
+
+def _of_rank(state: Mapping[str, Any]) -> dict[str, Any] | None:
+    """What this process saved, None where fewer did."""
+    rank = ranks.rank()
+    return state["ranks"][rank] if rank < len(state["ranks"]) else None
 
 
 def _tables_of(title: str, module: torch.nn.Module, engine: Any) -> list[TableState]:
@@ -377,11 +385,47 @@ def _put_back(saved: Mapping[str, Any], given: Any) -> None:
 
 
 def _random_state() -> dict[str, Any]:
-    _, keys, place, has_gauss, gauss = np.random.get_state(legacy=True)
     version, numbers, cached = random.getstate()
-    return {"torch": torch.get_rng_state(), "numpy": [torch.from_numpy(np.asarray(keys).astype(np.int64)), place, has_gauss, gauss],
+    return {"torch": torch.get_rng_state(), "numpy": _without_arrays(np.random.get_state(legacy=False)),
             "python": [version, list(numbers), cached],
             "cuda": torch.cuda.get_rng_state_all() if _has_cuda() else []}
+
+
+def _without_arrays(state: Any) -> Any:
+    """The state of a bit generator with [type, whole numbers] for arrays, which torch.load with weights_only=True does not read."""
+    if isinstance(state, Mapping):
+        return {key: _without_arrays(one) for key, one in state.items()}
+    return [str(state.dtype), torch.from_numpy(state.astype(np.int64))] if isinstance(state, np.ndarray) else state
+
+
+def _with_arrays(state: Any) -> Any:
+    """What `_without_arrays` was given."""
+    if isinstance(state, Mapping):
+        return {key: _with_arrays(one) for key, one in state.items()}
+    return state[1].numpy().astype(state[0]) if isinstance(state, list) else state
+
+
+def _numpy_state(saved: Any) -> dict[str, Any]:
+    """The state of NumPy's generator. Older versions wrote [keys, place, has_gauss, gauss] of MT19937."""
+    if isinstance(saved, Mapping):
+        state: dict[str, Any] = _with_arrays(saved)
+        return state
+    keys, place, has_gauss, gauss = saved
+    return {"bit_generator": "MT19937", "state": {"key": keys.numpy().astype(np.uint32), "pos": place}, "has_gauss": has_gauss,
+            "gauss": gauss}
+
+
+def _bit_generator() -> str:
+    """The kind of NumPy's global generator."""
+    kind: str = np.random.get_state(legacy=False)["bit_generator"]  # type: ignore[index, call-overload]
+    return kind
+
+
+def _require_bit_generator(kind: str) -> None:
+    """Raises ValueError for a kind that this process has not."""
+    if kind != _bit_generator() and not (hasattr(np.random, "set_bit_generator") and isinstance(getattr(np.random, kind, None), type)):
+        raise ValueError(f"NumPy's random generator was {kind} when the training was saved, and is {_bit_generator()}: set one of that kind "
+                         "with numpy.random.set_bit_generator, or load with random_state=False")
 
 
 def _has_cuda() -> bool:
@@ -390,8 +434,10 @@ def _has_cuda() -> bool:
 
 def _set_random_state(state: Mapping[str, Any]) -> None:
     torch.set_rng_state(state["torch"])
-    keys, place, has_gauss, gauss = state["numpy"]
-    np.random.set_state(("MT19937", keys.numpy().astype(np.uint32), place, has_gauss, gauss))
+    numpy = _numpy_state(state["numpy"])
+    if numpy["bit_generator"] != _bit_generator():
+        np.random.set_bit_generator(getattr(np.random, numpy["bit_generator"])())  # type: ignore[attr-defined]
+    np.random.set_state(numpy)
     version, numbers, cached = state["python"]
     random.setstate((version, tuple(numbers), cached))
     if state["cuda"] and torch.cuda.is_available() and torch.cuda.device_count() == len(state["cuda"]):

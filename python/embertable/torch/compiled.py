@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from ..steps import Ids
+from .autograd import is_checkpointed, is_traced_for_backward
 from .inputs import Reader, is_jagged, weights_of
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def register(module: TableModule) -> int:
 
 
 def _owner(number: int) -> TableModule:
-    module = _modules.get(number)
+    module = _modules.get(int(number))  # of torch 2.4 it may be a SymInt
     if module is None:
         raise RuntimeError("the embedding module of this compiled code is gone: keep it as long as the code runs")
     return module
@@ -135,13 +136,16 @@ def _samples(tensors: Sequence[torch.Tensor], form: Sequence[int], features: int
 def compiled_look_up(probe: torch.Tensor, tensors: list[torch.Tensor], form: list[int], dims: list[int], module: int,
                      record: bool, call: int) -> list[torch.Tensor]:
     """Activations of each feature, and the number of the step."""
-    return _owner(module).look_up_ticketed(tensors, lambda reader: _unpacked(reader, tensors, form), record)
+    return _owner(module).look_up_ticketed(tensors, lambda reader: _unpacked(reader, tensors, form), record, call)
 
 
 @compiled_look_up.register_fake
 def _(probe: torch.Tensor, tensors: list[torch.Tensor], form: list[int], dims: list[int], module: int, record: bool,
       call: int) -> list[torch.Tensor]:
-    device = _owner(module).activations_device()
+    owner = _owner(module)
+    if is_traced_for_backward():
+        owner.note_made_again(call, is_checkpointed())
+    device = owner.activations_device()
     rows = [torch.empty(samples, dim, dtype=torch.float32, device=device)
             for samples, dim in zip(_samples(tensors, form, len(dims)), dims)]
     return [*rows, torch.empty(1, dtype=torch.int64, device="cpu")]

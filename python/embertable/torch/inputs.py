@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from .._core import DataError
-from ..steps import Ids, splits_of_lengths, splits_of_offsets
+from ..steps import Ids, data_error, splits_of_lengths, splits_of_offsets
 from .accelerator import IdsAhead
 
 __all__ = ["Reader", "is_jagged", "is_keyed", "rows_of_nested", "tensors_read", "weights_of"]
@@ -80,10 +80,6 @@ def tensors_read(value: Any) -> Iterator[torch.Tensor]:
 
 def _is_ragged(weights: Any) -> bool:
     return weights is not None and (is_jagged(weights) or getattr(weights, "is_nested", False))
-
-
-def _are_bounds(splits: np.ndarray, count: int) -> bool:
-    return bool(len(splits) and splits[0] == 0 and splits[-1] == count and (np.diff(splits) >= 0).all())
 
 
 class Reader:
@@ -184,12 +180,12 @@ class Reader:
                 weights = self._ragged_weights(weights, splits, what)
         if weights is not None:
             weights = self.weights(weights, f"weights of {what}", shape)
-        return self._without_padding(Ids(values, splits, weights), feature)
+        return Ids(values, splits, weights, self._padding[feature])
 
     def single(self, ids: Any) -> Ids:
         """What nn.Embedding takes: any shape, one row each."""
         what = self.what[0]
-        return self._without_padding(Ids(self.integers(self.tensor(ids, what).reshape(-1), what)), 0)
+        return Ids(self.integers(self.tensor(ids, what).reshape(-1), what), padding=self._padding[0])
 
     # Several features
 
@@ -242,8 +238,8 @@ class Reader:
         for feature, place in enumerate(places):
             part = splits[place * samples:(place + 1) * samples + 1]
             begin, end = int(part[0]), int(part[-1])
-            found.append(self._without_padding(Ids(values[begin:end], part - begin if begin else part,
-                                                   None if weights is None else weights[begin:end]), feature))
+            found.append(Ids(values[begin:end], part - begin if begin else part, None if weights is None else weights[begin:end],
+                             self._padding[feature]))
         return found
 
     def named(self, batch: Mapping[str, Any], used: Sequence[str]) -> list[Ids]:
@@ -255,9 +251,9 @@ class Reader:
             value = batch[name]
             if type(value) is tuple and len(value) == 2 and self._is_plain(value[0]) and self._is_plain(value[1]):
                 values: np.ndarray = value[0].numpy()
-                found.append(self._without_padding(Ids(values, splits_of_offsets(value[1].numpy(), len(values))), feature))
+                found.append(Ids(values, splits_of_offsets(value[1].numpy(), len(values)), padding=self._padding[feature]))
             elif self._is_plain(value):
-                found.append(self._without_padding(Ids(value.numpy()), feature))
+                found.append(Ids(value.numpy(), padding=self._padding[feature]))
             elif type(value) is tuple or type(value) is list:
                 self.require_three(value, feature)
                 found.append(self.bag(*value, feature=feature))
@@ -307,9 +303,8 @@ class Reader:
             rule = "begin with 0, not fall, and be at most" if not last_offset else "begin with 0, not fall, and end with"
             got = "none" if wrong is None else f"{offsets[wrong]} at position {wrong}"
             hint = _HINT_OF_LENGTHS + (", then their sum" if last_offset else "") if offsets and sum(offsets) == count else ""
-            raised = DataError(f"{self.name}: offsets of {self.what[feature]} must {rule} the number of ids, {count}; got {got}{hint}")
-            raised.feature, raised.replica, raised.sample, raised.position = error.feature, error.replica, wrong, None
-            raise raised from None
+            raise data_error(f"{self.name}: offsets of {self.what[feature]} must {rule} the number of ids, {count}; got {got}{hint}",
+                             error.feature, error.replica, wrong, None) from None
 
     def _ragged(self, ids: Any, what: str) -> tuple[np.ndarray, np.ndarray, Any]:
         if isinstance(ids, torch.Tensor) and ids.is_nested:
@@ -336,19 +331,6 @@ class Reader:
         if not np.array_equal(own, splits):
             raise ValueError(f"{self.name}: weights of {what} must have the bags of the ids")
         return values
-
-    def _without_padding(self, ids: Ids, feature: int) -> Ids:
-        if not self.padded:
-            return ids
-        padding = self._padding[feature]
-        if padding is None:
-            return ids
-        keep = ids.values != padding
-        if keep.all() or (ids.splits is not None and not _are_bounds(ids.splits, len(keep))):  # the engine says what is wrong
-            return ids
-        kept = np.concatenate([[0], np.cumsum(keep)])
-        splits = kept if ids.splits is None else kept[ids.splits]
-        return Ids(ids.values[keep], splits, None if ids.weights is None else ids.weights[keep])
 
 
 def _dtype(tensor: torch.Tensor) -> str:

@@ -20,7 +20,7 @@ from ..optimizers import NoUpdate
 from ..steps import BAGS, BAGS_WITH_LAST_OFFSET, SINGLES, Ids, Step, Steps
 from . import ranks
 from .accelerator import Accelerator
-from .autograd import LookUp, is_recomputation
+from .autograd import LookUp, accumulates, is_recomputation, new_probe
 from .compiled import compiled_look_up, next_call, pack_bags, pack_singles, register
 from .inputs import Reader, rows_of_nested, tensors_read
 from .optimizer import Rates, TableOptimizer
@@ -93,7 +93,7 @@ class TableModule(torch.nn.Module):
         self._optimizer = TableOptimizer(rates, self._steps, processes, settle)
         self._table_state = TableState(self._key, self._tables, self._steps, self._optimizer, processes, settle)
         self._reader = Reader(name, [feature.what for feature in features], [feature.padding for feature in features])
-        self._probe = torch.zeros(1, dtype=torch.float32, device="cpu", requires_grad=True)
+        self._probe, self._probe_node = new_probe()
         self._place = torch.empty(0, device="cpu")
         self._cast = _cast_to(self._place)
         self._accelerator: Accelerator | None = None
@@ -261,25 +261,39 @@ class TableModule(torch.nn.Module):
             raise RuntimeError(f"{self._steps.name}: torch.export would keep the number that this table has in this process, which "
                                "is another table's in the next: export the dense part alone, with the rows as its input")
         record = self.training and torch.is_grad_enabled()
-        found = compiled_look_up(self._probe, tensors, form, self._dims, self._number, record, next_call())
+        probe = self._probe if record else self._probe.detach()
+        found = compiled_look_up(probe, tensors, form, self._dims, self._number, record, next_call())
         return self._given(found[:-1], None)
 
-    def look_up_ticketed(self, tensors: Sequence[torch.Tensor], read: Callable[[Reader], list[Ids]], record: bool) -> list[torch.Tensor]:
+    def look_up_ticketed(self, tensors: Sequence[torch.Tensor], read: Callable[[Reader], list[Ids]], record: bool,
+                         call: int) -> list[torch.Tensor]:
         """For compiled code: activations of each feature, each with memory of its own, and the number of the step, 0 for none."""
-        rows, step = self._activations(tensors, lambda: read(self._reader), record, apart=True)
+        if is_recomputation():
+            self.note_made_again(call, True)
+        rows, step = self._activations(tensors, lambda: read(self._reader), record, apart=True, call=call)
         return [*rows, torch.zeros(1, dtype=torch.int64, device="cpu") if step is None else torch.from_numpy(self._steps.ticket(step))]
 
     def take_ticketed(self, ticket: int, gradients: Sequence[torch.Tensor]) -> None:
-        """For compiled code: gives gradients to the tables by the number of their step."""
-        self._take(self._steps.step_of(ticket), gradients)
+        """For compiled code: gives gradients to the tables by the number of their step, if backward asks for those of tables.
+
+        The backward of compiled code computes all gradients, whichever are asked for.
+        """
+        if accumulates(self._probe_node):
+            step = self._steps.step_of(ticket)
+            self.note_made_again(step.call, False)  # unless it is known to be
+            self._take(step, gradients)
+
+    def note_made_again(self, call: int, again: bool) -> None:
+        """For compiled code: whether backward makes the lookups of this call once more."""
+        self._steps.note_made_again(call, again)
 
     def activations_device(self) -> torch.device:
         """Where the module gives activations."""
         return self._place.device
 
     def _activations(self, inputs: Any, read: Callable[[], list[Ids]], record: bool, where: str = "",
-                     apart: bool = False) -> tuple[list[torch.Tensor], Step | None]:
-        """Activations where the module gives them, and the step if `record`. apart: each has memory of its own."""
+                     apart: bool = False, call: int = 0) -> tuple[list[torch.Tensor], Step | None]:
+        """Activations where the module gives them, and the step if `record`. apart: each has memory of its own. call: of compiled code."""
         accelerator, steps = self._accelerator, self._steps
         if accelerator is None:
             batch = read()
@@ -292,10 +306,10 @@ class TableModule(torch.nn.Module):
             self._optimizer.before_lookup()
         again = record and is_recomputation()
         if accelerator is None:
-            rows, step = steps.look_up(batch, record, where, again)
+            rows, step = steps.look_up(batch, record, where, again, call=call)
             return [one if type(one) is torch.Tensor else torch.from_numpy(one) for one in rows], step
         shapes = [(max(ids.samples, 0), dim) for ids, dim in zip(batch, self._dims)]
-        return accelerator.look_up(shapes, lambda arrays: steps.look_up(batch, record, where, again, arrays)[1], apart)
+        return accelerator.look_up(shapes, lambda arrays: steps.look_up(batch, record, where, again, arrays, call)[1], apart)
 
     def _take(self, step: Step, gradients: Sequence[torch.Tensor | None]) -> None:
         """Gives gradients to the tables; those on an accelerator once they have arrived."""

@@ -280,6 +280,50 @@ def test_messages_name_features():
         (found["user"] * torch.nan).sum().backward()
 
 
+def place_of(module, *arguments):
+    with pytest.raises(et.DataError) as caught:
+        module(*arguments)
+    error = caught.value
+    return str(error).split(":")[0], (error.feature, error.replica, error.sample, error.position)
+
+
+@pytest.mark.parametrize("padding", [None, 3])
+def test_errors_count_in_what_was_given(padding):
+    """Padding counts too."""
+    ids, wrong = torch.tensor([[3, 3], [1, 3], [3, 99]]), 99
+    flat, offsets = ids.reshape(-1), torch.tensor([0, 2, 4])
+    ours = bag(padding_idx=padding)
+    expected = "feature 'weight', replica 0, sample 2, position 5", ("weight", 0, 2, 5)
+    jagged = torch.nested.nested_tensor([*ids], layout=torch.jagged)
+    for arguments in [(ids,), (flat, offsets), (flat, offsets, torch.ones(6)), (JaggedTensor(flat, torch.tensor([2, 2, 2])),), (jagged,)]:
+        assert place_of(ours, *arguments) == expected
+    assert flat[expected[1][-1]] == wrong
+    single = ett.Embedding(ROWS, DIM, optimizer=et.SGD(1.0), padding_idx=padding)
+    assert place_of(single, ids) == ("feature 'weight', replica 0, sample 5, position 5", ("weight", 0, 5, 5))
+    tables = ett.EmbeddingBagCollection([ett.EmbeddingBagConfig(ROWS, DIM, "users", ["user"]),
+                                         ett.EmbeddingBagConfig(ROWS, DIM, "films", ["film"], padding_idx=padding)], et.SGD(1.0))
+    users = torch.tensor([1, 2, 3])
+    keyed = KeyedJaggedTensor(["user", "film"], torch.cat([users, flat]), torch.tensor([1, 1, 1, 2, 2, 2]))
+    for batch in ({"user": users, "film": ids}, {"user": users, "film": (flat, offsets)}, keyed):
+        assert place_of(tables, batch) == ("feature 'film', replica 0, sample 2, position 5", ("film", 0, 2, 5))
+
+
+@pytest.mark.parametrize("padding", [None, 3])
+def test_errors_of_a_replica_count_in_its_part(padding):
+    ours = bag(padding_idx=padding, strategy=et.EngineStrategy(replicas_per_host=2))
+    ids = torch.tensor([[1, 3], [3, 3], [3, 3], [3, 99]])
+    assert place_of(ours, ids) == ("feature 'weight', replica 1, sample 1, position 3", ("weight", 1, 1, 3))
+    assert place_of(ours, ids.reshape(-1), torch.tensor([0, 2, 9, 6]))[1] == ("weight", None, 2, None)
+
+
+def test_errors_of_gradients_have_their_place():
+    ours = collection(optimizer=et.SGD(1.0))
+    found = ours({"user": torch.tensor([1, 2]), "film": torch.tensor([1, 3])})
+    with pytest.raises(et.DataError) as caught:
+        found["film"].backward(torch.tensor([[0.0] * DIM, [torch.nan] * DIM]))
+    assert (caught.value.feature, caught.value.replica, caught.value.sample) == ("film", 0, 1)
+
+
 def test_rows_in_half_the_memory():
     """As torch's bfloat16 rows and, of a collection, torchrec's; sums are float32."""
     ours = bag(dtype=torch.bfloat16, initializer=et.Initializer.uniform(-1, 1))

@@ -124,6 +124,161 @@ def test_equal_lookups_in_compiled_code_are_two_steps():
     torch._dynamo.reset()
 
 
+newer_than_24 = pytest.mark.skipif(not hasattr(torch.utils.checkpoint, "CheckpointPolicy"),
+                                   reason="torch 2.4 compiles neither backward nor torch.utils.checkpoint with lookups")
+BACKENDS = [None, "eager", "aot_eager", "inductor"]  # None: not compiled
+
+
+def compiled_for(backend, function):
+    return function if backend is None else torch.compile(function, fullgraph=True, backend=backend)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_gradients_that_are_not_those_of_tables_change_no_row(backend):
+    bag, ids = Model().bag, torch.tensor([[1, 2]])
+    before, scale = bag.read_rows([1, 2]), torch.ones(1, DIM, requires_grad=True)
+    loss = compiled_for(backend, lambda ids, scale: (bag(ids) * scale).sum())(ids, scale)
+    gradient, = torch.autograd.grad(loss, scale, retain_graph=True)
+    loss.backward(inputs=[scale], retain_graph=True)
+    assert bag.engine.step == 0 and torch.equal(bag.read_rows([1, 2]), before)
+    torch.testing.assert_close(gradient, before.sum(0, keepdim=True))
+    loss.backward(retain_graph=True)
+    assert bag.engine.step == 1 and not torch.equal(bag.read_rows([1, 2]), before)
+    with pytest.raises(RuntimeError, match="backward came twice for lookup 1"):
+        loss.backward()
+    torch._dynamo.reset()
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_gradients_that_are_not_those_of_tables_do_not_wait(backend):
+    bag, ids, scale = Model().bag, torch.tensor([[1, 2]]), torch.ones(1, requires_grad=True)
+    optimizer = torch.optim.SGD([scale], 1.0)
+    bag.optimizer.step_with(optimizer)
+    call = compiled_for(backend, lambda ids, scale: (bag(ids) * scale).sum())
+    gradient, = torch.autograd.grad(call(ids, scale), scale)
+    optimizer.step()
+    assert bag.engine.step == 0
+    call(ids, scale).backward()
+    call(ids, scale).backward()
+    optimizer.step()
+    assert bag.engine.step == 1 and gradient.shape == (1,)
+    torch._dynamo.reset()
+
+
+def test_outputs_that_tables_do_not_reach_count_as_zeros_for_them_in_compiled_code():
+    """torch's compiled backward has zeros for outputs that it does not come from, and does not tell."""
+    bag, ids, one = Model().bag, torch.tensor([[1, 2]]), torch.ones(1, requires_grad=True)
+    before = bag.read_rows([1, 2])
+    with_rows, without = torch.compile(lambda ids, one: (bag(ids).sum(), 2 * one), fullgraph=True, backend="aot_eager")(ids, one)
+    without.backward(retain_graph=True)
+    assert bag.engine.step == 1 and torch.equal(bag.read_rows([1, 2]), before)
+    with pytest.raises(RuntimeError, match="backward came twice for lookup 1 .* add the losses and call backward once"):
+        with_rows.backward()
+    torch._dynamo.reset()
+
+
+def test_one_loss_of_all_outputs_of_compiled_code_is_one_step():
+    plain, bag, one = Model().bag, Model().bag, torch.ones(1, requires_grad=True)
+    for call in (lambda ids: (plain(ids).sum(), 2 * one), torch.compile(lambda ids: (bag(ids).sum(), 2 * one), backend="aot_eager")):
+        sum(call(torch.tensor([[1, 2]]))).backward()
+    assert bag.engine.digest() == plain.engine.digest() and bag.engine.step == 1
+    torch._dynamo.reset()
+
+
+@pytest.mark.parametrize("backend, replicas, scaled", [("aot_eager", 1, False), ("aot_eager", 2, True), ("inductor", 1, True)])
+def test_accumulated_gradients_of_compiled_code(backend, replicas, scaled):
+    found = []
+    for compiled in (None, backend):
+        torch.manual_seed(1)
+        bag = ett.EmbeddingBag(ROWS, DIM, mode="sum", optimizer=et.Adagrad(0.1), seed=1,
+                               strategy=et.EngineStrategy(replicas_per_host=replicas))
+        head = torch.nn.Linear(DIM, 1)
+        optimizer, scaler = torch.optim.SGD(head.parameters(), 0.1), torch.amp.GradScaler("cpu", init_scale=4.0, enabled=scaled)
+        bag.optimizer.step_with(optimizer, scaler if scaled else None)
+        call = compiled_for(compiled, lambda ids: (head(bag(ids)) * bag(ids + 1)).sum())
+        for step in range(4):
+            scaler.scale(call(torch.tensor([[1, 2], [3, step]]))).backward()
+            if step % 2:
+                scaler.step(optimizer)
+                scaler.update()
+                optimizer.zero_grad()
+        assert bag.engine.step == 2
+        found.append(bag.read_rows(range(ROWS)))
+        torch._dynamo.reset()
+    torch.testing.assert_close(found[1], found[0], rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_the_dense_part_of_frozen_tables_trains(backend):
+    bag, head, ids = Model().bag, torch.nn.Linear(DIM, 1), torch.tensor([[1, 2]])
+    rows, dense = compiled_for(backend, lambda ids: bag(ids)), compiled_for(backend, lambda ids: head(bag(ids)).sum())
+    before = bag.read_rows([1, 2])
+    bag.eval()
+    assert not rows(ids).requires_grad
+    dense(ids).backward()
+    torch.testing.assert_close(head.weight.grad, before.sum(0, keepdim=True))
+    assert bag.engine.step == 0
+    bag.train()
+    assert rows(ids).requires_grad
+    dense(ids).backward()
+    assert bag.engine.step == 1
+    torch._dynamo.reset()
+
+
+@newer_than_24
+@pytest.mark.filterwarnings("error::embertable.torch.AbandonedStepWarning")
+@pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
+def test_activations_that_compiled_code_computes_once_more(backend):
+    """torch.utils.checkpoint looks up again within backward: the first lookups are not abandoned."""
+    plain, bag = (ett.EmbeddingBag(ROWS, 32, optimizer=et.SGD(0.1), seed=1) for _ in range(2))
+    head, ids = torch.nn.Linear(32, 32), torch.arange(64).reshape(32, 2) % ROWS
+    segment = lambda bag: lambda ids: (head(bag(ids)).relu() * bag(ids)).sum()
+    call = torch.compile(lambda ids: torch.utils.checkpoint.checkpoint(segment(bag), ids, use_reentrant=False), fullgraph=True,
+                         backend=backend)
+    for module, one in ((bag, call), (plain, segment(plain))):
+        optimizer = torch.optim.SGD(head.parameters(), 0.0)
+        module.optimizer.step_with(optimizer)
+        first, second = one(ids), one(ids)
+        first.backward()
+        second.backward()
+        one(ids).backward()
+        optimizer.step()
+        module.eval()(ids)
+        assert module.abandoned_steps == 0 and module.engine.step == 1
+    torch.testing.assert_close(bag.read_rows(range(ROWS)), plain.read_rows(range(ROWS)), rtol=1e-5, atol=1e-6)
+    torch._dynamo.reset()
+
+
+@newer_than_24
+@pytest.mark.filterwarnings("error::embertable.torch.AbandonedStepWarning")
+@pytest.mark.parametrize("reentrant", [False, True])
+def test_compiled_code_within_what_is_computed_once_more(reentrant):
+    bag, one = Model().bag, torch.ones(1, requires_grad=True)
+    call = torch.compile(lambda ids, one: (bag(ids) * one).sum(), fullgraph=True, backend="aot_eager")
+    for _ in range(2):
+        torch.utils.checkpoint.checkpoint(call, torch.tensor([[1, 2]]), one, use_reentrant=reentrant).backward()
+    bag.eval()(torch.tensor([[1, 2]]))
+    assert bag.engine.step == 2 and bag.abandoned_steps == 0
+    torch._dynamo.reset()
+
+
+@newer_than_24
+def test_compiled_autograd_steps_the_tables():
+    bag, ids, scale = Model().bag, torch.tensor([[1, 2]]), torch.ones(1, requires_grad=True)
+    with torch._dynamo.config.patch(compiled_autograd=True):
+        torch.compile(lambda ids: (bag(ids) * scale).sum().backward(), backend="aot_eager")(ids)
+    assert bag.engine.step == 1 and scale.grad is not None
+    torch._dynamo.reset()
+
+
+def test_one_function_is_compiled_for_several_modules():
+    for _ in range(3):
+        bag = Model().bag
+        torch.compile(lambda ids: bag(ids).sum(), fullgraph=True, backend="aot_eager")(torch.tensor([[1, 2]])).backward()
+        assert bag.engine.step == 1
+    torch._dynamo.reset()
+
+
 def test_compiled_code_takes_jagged_tensors():
     plain, model = Model(), Model()
     ids, lengths, weights = torch.tensor([1, 2, 3]), torch.tensor([1, 0, 2]), torch.tensor([1.0, 2, 3])

@@ -581,6 +581,67 @@ def test_a_training_goes_on_to_the_same_bits(tmp_path):
     assert other.digests() == first.digests()
 
 
+def change_training(tables, run, change):
+    """Saves the training of a run's only step again, changed. The tables are as they were saved."""
+    step, = run.glob("step_*")
+    blob = torch.load(io.BytesIO(et.read_saved_state(step).caller.blobs["embertable.torch"]), weights_only=True)
+    change(blob)
+    written = io.BytesIO()
+    torch.save(blob, written)
+    step.rename(run.parent / "before")
+    tables.engine.save(run, et.CallerState(blobs={"embertable.torch": written.getvalue()}))
+
+
+@pytest.fixture
+def numpys_generator():
+    before = np.random.get_bit_generator()
+    yield
+    np.random.set_bit_generator(before)
+
+
+BIT_GENERATORS = [np.random.MT19937, np.random.PCG64, np.random.PCG64DXSM, np.random.Philox, np.random.SFC64]
+
+
+@pytest.mark.skipif(not hasattr(np.random, "set_bit_generator"), reason="NumPy's generator can be another one since 1.24")
+@pytest.mark.parametrize("other", [np.random.MT19937, np.random.Philox])
+@pytest.mark.parametrize("kind", BIT_GENERATORS)
+def test_any_random_generator_of_numpy_goes_on(tmp_path, numpys_generator, kind, other):
+    model = torch.nn.Sequential(make(et.SGD(0.1)))
+    np.random.set_bit_generator(kind(1))
+    np.random.normal(), np.random.randint(7, dtype=np.int32)  # half of a pair each
+    ett.save(model, None, tmp_path / "run")
+    draw = lambda: (np.random.normal(), np.random.randint(1 << 30, size=3, dtype=np.int32).tolist(), np.random.random())
+    expected = draw()
+    np.random.set_bit_generator(other(2))
+    ett.load(model, None, tmp_path / "run")
+    assert draw() == expected and type(np.random.get_bit_generator()) is kind
+
+
+def test_the_random_generator_of_older_files_goes_on(tmp_path):
+    model = torch.nn.Sequential(make(et.SGD(0.1)))
+    np.random.seed(1)
+    np.random.normal()
+    _, keys, place, has_gauss, gauss = np.random.get_state(legacy=True)
+    ett.save(model, None, tmp_path / "run")
+    older = [torch.from_numpy(keys.astype(np.int64)), place, has_gauss, gauss]
+    change_training(model[0], tmp_path / "run", lambda blob: blob["ranks"][0]["random"].update(numpy=older))
+    expected = np.random.normal(), np.random.random()
+    ett.load(model, None, tmp_path / "run")
+    assert (np.random.normal(), np.random.random()) == expected
+
+
+def test_a_random_generator_that_is_not_here_is_refused(tmp_path):
+    model = torch.nn.Sequential(make(et.SGD(0.1)))
+    ett.save(model, None, tmp_path / "run")
+    change_training(model[0], tmp_path / "run", lambda blob: blob["ranks"][0]["random"]["numpy"].update(bit_generator="Xoshiro"))
+    before = train(model[0]).engine.digest()
+    with pytest.raises(ValueError, match="NumPy's random generator was Xoshiro when the training was saved, and is MT19937"):
+        ett.load(model, None, tmp_path / "run")
+    assert model[0].engine.digest() == before
+    ett.load(model, None, tmp_path / "run", random_state=False)
+    assert model[0].engine.digest() != before
+
+
 def test_only_the_newest_steps_stay(tmp_path):
     training = Training()
     for _ in range(4):
@@ -856,12 +917,7 @@ def test_tables_outside_of_the_model_that_do_not_fit_change_nothing(tmp_path):
     (lambda blob: blob.pop("format"), None)])
 def test_trainings_of_other_formats(tmp_path, change, text):
     training = saved_training(tmp_path / "run")
-    blob = torch.load(io.BytesIO(et.read_saved_state(tmp_path / "run").caller.blobs["embertable.torch"]), weights_only=True)
-    change(blob)
-    written = io.BytesIO()
-    torch.save(blob, written)
-    (tmp_path / "run" / "step_000000000001").rename(tmp_path / "before")
-    training.model["tables"].engine.save(tmp_path / "run", et.CallerState(blobs={"embertable.torch": written.getvalue()}))
+    change_training(training.model["tables"], tmp_path / "run", change)
     other = Training(seed=2)
     if text is None:
         other.load(tmp_path / "run")
