@@ -55,10 +55,13 @@ std::string digits_of(nb::handle integer) {
 /// Does so where Python has failed to make the number. Throws ValueError for one that is too large,
 /// and Python's error if the value's own code has raised another one.
 [[noreturn]] void refuse_after_error(nb::handle value, const char* what, const char* rule) {
-  const nb::python_error error;
+  nb::python_error error;
   if (error.matches(PyExc_TypeError)) refuse_kind(value, what, rule);
   refuse_recorded(value, what);
-  if (!error.matches(PyExc_OverflowError)) throw error;
+  if (!error.matches(PyExc_OverflowError)) {
+    error.restore();
+    nb::raise_python_error();
+  }
   throw ValueError(std::string(what) + " must fit into 64 bits, got a larger " + type_text(value));
 }
 
