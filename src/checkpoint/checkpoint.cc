@@ -11,6 +11,7 @@
 #include "embertable/errors.h"
 #include "embertable/shape.h"
 #include "embertable/strategy.h"
+#include "exchange/or_abort.h"
 
 namespace embertable {
 
@@ -22,8 +23,10 @@ void DenseTensor::require(std::string_view type) const {
     throw TypeError("dense tensor: elements must be " + std::string(type) + ", got " + dtype);
   const std::int64_t wanted = checkpoint::tensor_bytes(dtype, shape);
   if (std::ssize(bytes) != wanted) {
+    const std::string size = wanted < 0 ? "a size that is not negative and below 2^63 bytes"
+                                        : std::to_string(wanted) + " bytes";
     throw ValueError("dense tensor: " + dtype + " " + Shape(shape).to_string() + " must have " +
-                     std::to_string(wanted) + " bytes, got " + std::to_string(bytes.size()));
+                     size + ", got " + std::to_string(bytes.size()));
   }
 }
 
@@ -48,6 +51,9 @@ CheckpointRun::CheckpointRun(std::filesystem::path directory, const EngineStrate
   try {
     if (exchange != nullptr) exchange->agree(error);
   } catch (const StateError&) {
+    if (!failed) throw;
+  } catch (const std::exception& of_exchange) {
+    tell(*exchange, of_exchange.what());
     if (!failed) throw;
   }
   if (failed) std::rethrow_exception(failed);

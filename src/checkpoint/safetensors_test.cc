@@ -142,6 +142,9 @@ TEST(DenseTensor, RefusesOtherTypesAndNumbersOfElements) {
   cut.bytes.pop_back();
   EXPECT_EQ(refusal<ValueError>([&] { cut.as<float>(); }),
             "dense tensor: F32 (3) must have 12 bytes, got 11");
+  cut.shape = {std::int64_t{1} << 62, 4};
+  EXPECT_THAT(refusal<ValueError>([&] { cut.as<float>(); }),
+              testing::HasSubstr("must have a size that is not negative and below 2^63 bytes"));
 }
 
 }  // namespace

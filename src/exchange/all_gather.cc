@@ -3,6 +3,7 @@
 #include <sstream>
 
 #include "embertable/errors.h"
+#include "exchange/or_abort.h"
 
 namespace embertable {
 namespace {
@@ -23,8 +24,10 @@ std::vector<std::string> all_gather(Exchange& exchange, std::string_view what,
                                     std::string_view text) {
   const std::vector<ByteSpan> send(exchange.hosts(), std::as_bytes(std::span(text)));
   std::vector<ByteSpan> received(send.size());
-  exchange.start(Channel::kStep, {what}, send);
-  exchange.finish(Channel::kStep, received);
+  or_abort(exchange, [&] {
+    exchange.start(Channel::kStep, {what}, send);
+    exchange.finish(Channel::kStep, received);
+  });
   std::vector<std::string> all;
   for (const ByteSpan bytes : received)
     all.emplace_back(reinterpret_cast<const char*>(bytes.data()), bytes.size());

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "base/assert.h"
+#include "base/bytes.h"
 #include "embertable/config.h"
 #include "embertable/errors.h"
 #include "optimizer/callback_failure.h"
@@ -149,6 +150,11 @@ class CustomRuleOf final : public Rule {
   }
 };
 
+/// Refuses a name that no checkpoint could hold.
+void require_utf8(const std::string& what, const std::string& name) {
+  if (!is_utf8(name)) throw ValueError(fmt::format("{} must be UTF-8, got {:?}", what, name));
+}
+
 void check_slots(const CustomRule& rule) {
   const std::size_t names = rule.slot_names.size();
   if (rule.slot_initializers.size() != names) {
@@ -175,6 +181,7 @@ void check_slots(const CustomRule& rule) {
   }
   std::set<std::string_view> seen;
   for (const std::string& name : rule.slot_names) {
+    require_utf8(rule.name + ": a name of slot_names", name);
     if (name.empty() || name.find('/') != std::string::npos || !seen.insert(name).second) {
       throw ValueError(fmt::format(
           "{}: slot_names must differ, be not empty and have no '/', got '{}'", rule.name, name));
@@ -190,6 +197,7 @@ const Rule& custom_rule() noexcept {
 }
 
 void check(const CustomRule& rule) {
+  require_utf8("custom: name", rule.name);
   if (rule.name.empty() || known_rule(rule.name) != nullptr) {
     throw ValueError(fmt::format(
         "custom: name must be given and not that of a known rule, got '{}'", rule.name));
@@ -202,6 +210,7 @@ void check(const CustomRule& rule) {
                                  StepScalars::kMaxValues, rule.hyperparameters.size()));
   }
   for (const auto& [name, value] : rule.hyperparameters) {
+    require_utf8(rule.name + ": a name of hyperparameters", name);
     if (std::isfinite(static_cast<float>(value))) continue;
     throw ValueError(fmt::format("{}: {} must be finite, got {}", rule.name, name, value));
   }

@@ -69,6 +69,14 @@ TEST(CustomRule, Case047_SaysWhatIsMissingOrTooMuch) {
               rule.slot_names = {"a", "a"};
             }),
             "mine: slot_names must differ, be not empty and have no '/', got 'a'");
+  EXPECT_EQ(custom_refusal([](CustomRule& rule, auto&) {
+              rule.slot_names = {"a", "\xff"};
+            }),
+            "mine: a name of slot_names must be UTF-8, got \"\\xff\"");
+  EXPECT_EQ(custom_refusal([](CustomRule& rule, auto&) { rule.hyperparameters[0].first = "\xff"; }),
+            "mine: a name of hyperparameters must be UTF-8, got \"\\xff\"");
+  EXPECT_EQ(custom_refusal([](CustomRule& rule, auto&) { rule.name = "\xff"; }),
+            "custom: name must be UTF-8, got \"\\xff\"");
   EXPECT_EQ(custom_refusal([](CustomRule& rule, auto&) { rule.name = "sgd"; }),
             "custom: name must be given and not that of a known rule, got 'sgd'");
   for (const char* name : {"ADAM", "Sgd", "keras.adam"})  // names that Optimizer takes

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "base/assert.h"
+#include "base/float_environment.h"
 #include "embertable/errors.h"
 
 namespace embertable {
@@ -82,6 +83,7 @@ void Rule::check_dim(std::int32_t dim) const {
 }
 
 StepScalars Rule::scalars(const Optimizer& optimizer) const noexcept {
+  const FloatEnvironment ours;  // the caller's may round doubles otherwise
   const OptimizerOptions& options = optimizer.options();
   StepScalars scalars;
   scalars.gradient_low = limit(options.clip_gradient_min, -kInfinity);

@@ -152,7 +152,7 @@ Tensor binary(BinaryOperator what, const Operand& left, const Operand& right) {
     refuse(what, fmt::format("shapes {} and {} cannot be broadcast to one",
                              sides.x.shape().to_string(), sides.y.shape().to_string()));
   }
-  check_integers(what, sides.y);
+  if (shape.num_elements() > 0) check_integers(what, sides.y);
   if (what == Op::kTrueDiv && is_integer(sides.x.dtype())) {
     sides.x = converted(sides.x, DType::kFloat64, executor);
     sides.y = converted(sides.y, DType::kFloat64, executor);

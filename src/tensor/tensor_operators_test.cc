@@ -183,6 +183,8 @@ TEST(TensorOperators, NothingIsPromotedAndDTypesAreChecked) {
   EXPECT_EQ(refusal<ValueError>([] { pow(line<std::int64_t>({2}), -1); }),
             "pow: integers to negative integer powers are not allowed");
   EXPECT_SAME(line<std::int32_t>({1}) / 0, line<double>({kInfinite}));
+  EXPECT_SAME(floor_div(line<std::int64_t>({}), 0), line<std::int64_t>({}));  // no integer is
+  EXPECT_SAME(pow(line<std::int64_t>({}), -1), line<std::int64_t>({}));
 }
 
 TEST(TensorOperators, TakeNoNumberThatIsNoOperator) {

@@ -5,13 +5,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <atomic>
 #include <cstring>
+#include <filesystem>
 #include <functional>
 #include <map>
 #include <optional>
 #include <random>
 #include <set>
+#include <stdexcept>
 #include <string_view>
 #include <thread>
 #include <utility>
@@ -594,6 +597,54 @@ TEST(ProcessErrors, ARowThatIsNotThereIsNamedOnAll) {
                 HasSubstr("row must be 0 <= row < 41, got 41"));
     EXPECT_NO_THROW(process.engine().digest());
   });
+}
+
+/// Returns the error of each of two processes that make every kind of call, where the exchange of
+/// the second fails as it starts a round; "" for none.
+std::array<std::string, 2> errors_without_a_round(int round, const std::filesystem::path& run) {
+  const std::vector<std::shared_ptr<Exchange>> exchanges = exchanges_of(2);
+  std::array<std::string, 2> errors;
+  std::vector<std::thread> threads;
+  for (std::int32_t host = 0; host < 2; ++host) {
+    threads.emplace_back([&, host] {
+      const auto altered = std::make_shared<AlteredExchange>(*exchanges[host]);
+      altered->before_start = [host, left = round](Channel, const Stage&) mutable {
+        if (host == 1 && left-- == 0) throw std::runtime_error("the cable is pulled");
+      };
+      try {
+        Process process({}, 2, altered);
+        process.step(0);
+        std::vector<float> row(5);
+        const std::vector<std::int64_t> ids = {1};
+        process.engine().read_rows("films", ids, row);
+        process.engine().assign_rows("films", ids, row);
+        process.engine().assign_step(7);
+        const CheckpointRun opened(run, process.strategy());
+        process.engine().save(opened);
+        process.engine().restore(run);
+        process.engine().digest();
+      } catch (const std::exception& error) {
+        errors[host] = error.what();
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  return errors;
+}
+
+TEST(ProcessErrors, AnExchangeThatFailsInAnyRoundIsToldToTheOthers) {
+  int round = 0;
+  for (;; ++round) {
+    const TemporaryDirectory run;
+    const auto [first, second] = errors_without_a_round(round, run.path());
+    if (second.empty()) {
+      EXPECT_EQ(first, "");
+      break;
+    }
+    EXPECT_THAT(second, HasSubstr("the cable is pulled")) << "round " << round;
+    EXPECT_THAT(first, HasSubstr("host 1: the cable is pulled")) << "round " << round;
+  }
+  EXPECT_GT(round, 20);
 }
 
 using Damage = std::function<void(std::vector<std::byte>&)>;

@@ -2,6 +2,7 @@
 
 #include "embertable/errors.h"
 #include "exchange/all_gather.h"
+#include "exchange/or_abort.h"
 
 namespace embertable::engine {
 
@@ -11,25 +12,13 @@ void HostGroup::meet() {
   met_ = true;
 }
 
-void HostGroup::or_tell(FunctionRef<void()> own) { several() ? run_or_tell(own) : own(); }
-
-void HostGroup::run_or_tell(FunctionRef<void()> own) {
-  try {
-    own();
-  } catch (const GivenUp&) {
-    throw;
-  } catch (const std::exception& error) {
-    tell(error.what());
-    throw;
-  } catch (...) {
-    tell("unknown error");
-    throw;
-  }
-}
+void HostGroup::or_tell(FunctionRef<void()> own) { several() ? or_abort(*exchange_, own) : own(); }
 
 void HostGroup::together(const Stage& stage, FunctionRef<void()> share) {
-  or_tell(share);
-  if (several()) exchange_->agree("", stage);
+  or_tell([&] {
+    share();
+    if (several()) exchange_->agree("", stage);
+  });
 }
 
 void HostGroup::abandon(std::string_view reason) {
@@ -37,10 +26,7 @@ void HostGroup::abandon(std::string_view reason) {
 }
 
 void HostGroup::tell(std::string_view reason) noexcept {
-  try {
-    abandon(reason);
-  } catch (...) {  // the error that is thrown says more than one about telling the others
-  }
+  if (several()) embertable::tell(*exchange_, reason);
 }
 
 std::string HostGroup::from_first(std::string_view stage, std::string_view text) {

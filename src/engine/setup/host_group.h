@@ -50,8 +50,6 @@ class HostGroup {
   std::string from_first(std::string_view stage, std::string_view text);
 
  private:
-  void run_or_tell(FunctionRef<void()> own);
-
   Exchange* const exchange_;
   const std::string configuration_;
   bool met_ = false;
