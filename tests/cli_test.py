@@ -125,6 +125,18 @@ class CommandLine(unittest.TestCase):
                           'item = { column = "item", hash = 50 }\n[model]\nkind = "mf"\n')
         code, out, _ = call("train", hashed, *words[2:], self.folder / "hashed")
         self.assertEqual([line.split()[1] for line in out.split("next:\n")[1].splitlines()], ["predict"])
+        code, _, err = call("lookup", self.folder / "hashed", "--table", "item", "--key", "7")
+        self.assertEqual(code, 1)
+        self.assertIn("table 'item' keeps no keys, which share rows: they are hashed, or all rare; give a row number", err)
+
+    def test_a_part_without_records_has_no_loss(self):
+        code, out, _ = call("synth", self.folder / "one", "--table", "a:5", "--records", "1", "--json")
+        self.assertEqual(code, 0)
+        best = json.loads((self.folder / "one.json").read_text())["best"]
+        self.assertEqual([best[part]["logloss"] is None for part in ("training", "validation", "test")],
+                         [best[part]["records"] == 0 for part in ("training", "validation", "test")])
+        self.assertEqual(json.loads(out)["best_test_logloss"], best["test"]["logloss"])
+        self.assertEqual(best["test"]["records"], 0)
 
     def test_output_that_cannot_be_written_is_an_error(self):
         with open("/dev/full", "w") as full:

@@ -22,11 +22,11 @@ void DenseTensor::require(std::string_view type) const {
   if (dtype != type)
     throw TypeError("dense tensor: elements must be " + std::string(type) + ", got " + dtype);
   const std::int64_t wanted = checkpoint::tensor_bytes(dtype, shape);
+  const std::string subject = "dense tensor: " + dtype + " " + Shape(shape).to_string();
+  if (wanted < 0) throw ValueError(subject + " must be a shape of less than 2^63 bytes");
   if (std::ssize(bytes) != wanted) {
-    const std::string size = wanted < 0 ? "a size that is not negative and below 2^63 bytes"
-                                        : std::to_string(wanted) + " bytes";
-    throw ValueError("dense tensor: " + dtype + " " + Shape(shape).to_string() + " must have " +
-                     size + ", got " + std::to_string(bytes.size()));
+    throw ValueError(subject + " must have " + std::to_string(wanted) + " bytes, got " +
+                     std::to_string(bytes.size()));
   }
 }
 

@@ -143,8 +143,8 @@ TEST(DenseTensor, RefusesOtherTypesAndNumbersOfElements) {
   EXPECT_EQ(refusal<ValueError>([&] { cut.as<float>(); }),
             "dense tensor: F32 (3) must have 12 bytes, got 11");
   cut.shape = {std::int64_t{1} << 62, 4};
-  EXPECT_THAT(refusal<ValueError>([&] { cut.as<float>(); }),
-              testing::HasSubstr("must have a size that is not negative and below 2^63 bytes"));
+  EXPECT_EQ(refusal<ValueError>([&] { cut.as<float>(); }),
+            "dense tensor: F32 (4611686018427387904, 4) must be a shape of less than 2^63 bytes");
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cfenv>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
@@ -113,6 +114,22 @@ TEST_P(EveryRule, GivesTheSameBitsAtEveryLevelAndTouchesNothingBeyondDim) {
       }
     }
   }
+}
+
+TEST_P(EveryRule, RoundsItsParametersToNearestWhateverTheCallerRoundsTo) {
+  for (const Optimizer& optimizer : tested_optimizers(rule())) {
+    const StepScalars expected = rule().scalars(optimizer);
+    std::fesetround(FE_UPWARD);
+    const StepScalars found = rule().scalars(optimizer);
+    std::fesetround(FE_TONEAREST);
+    for (std::size_t i = 0; i < optimizer.parameters().size(); ++i)
+      EXPECT_EQ(found.value[i], expected.value[i]) << optimizer.parameters()[i].first;
+  }
+  const Optimizer decays("sgd", 0.1, {}, {.weight_decay_factor = 0.7});
+  std::fesetround(FE_UPWARD);
+  const float decay = find_rule("sgd").scalars(decays).decay;
+  std::fesetround(FE_TONEAREST);
+  EXPECT_EQ(decay, 0.7f);
 }
 
 TEST_P(EveryRule, GivesARowTheSameBitsAloneAndInATile) {

@@ -9,6 +9,7 @@
 #include <cmath>
 #include <cstring>
 #include <fstream>
+#include <limits>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -117,7 +118,8 @@ struct Cost {
     sum += cost;
   }
   SynthLoss loss() const {
-    return {records, positives, records > 0 ? sum / static_cast<double>(records) : 0};
+    constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
+    return {records, positives, records > 0 ? sum / static_cast<double>(records) : kNone};
   }
 };
 
@@ -157,12 +159,8 @@ void write_records(const SynthSpec& spec, TextFile& file, Cost& all, std::array<
   }
 }
 
-nlohmann::ordered_json loss_json(const SynthLoss& loss) {
-  return loss.records > 0 ? nlohmann::ordered_json(loss.logloss) : nullptr;
-}
-
 nlohmann::ordered_json json_of(const SynthLoss& loss) {
-  return {{"records", loss.records}, {"positives", loss.positives}, {"logloss", loss_json(loss)}};
+  return {{"records", loss.records}, {"positives", loss.positives}, {"logloss", loss.logloss}};
 }
 
 std::string truth_text(const SynthSpec& spec, const SynthReport& report) {

@@ -37,7 +37,7 @@ struct SynthSpec {
 struct SynthLoss {
   std::int64_t records = 0;
   std::int64_t positives = 0;
-  double logloss = 0;  ///< mean
+  double logloss = 0;  ///< mean; NaN without records, in JSON null
 };
 
 struct SynthFiles {
