@@ -9,25 +9,15 @@
 namespace embertable {
 namespace {
 
-/// Number of buckets that every worker should have, so that workers finish together.
-constexpr std::int64_t kBucketsOfWorker = 4;
+/// Number of buckets, or of runs of rows named once, that every worker should have, so that workers
+/// finish together.
+constexpr std::int64_t kUpdatesOfWorker = 4;
 
 bool is_intel() { return processor_kind() == ProcessorKind::kIntel; }
 
 /// Whether every output row of the only source has one entry, so that no gradient is read twice.
 bool has_one_each(const ExpectedUpdate& table) {
   return table.one_source && table.entries == table.outputs;
-}
-
-/// Whether to set rows named once apart. Few entries would not pay for regions of their own. A rule
-/// that steps tiles fetches their rows in bursts, so that it had better find them in the cache that
-/// grouping fetched them into. So had wide records where no gradient is read twice, since sample
-/// order then spares nothing, but for Intel's processors, where it made steps faster.
-bool sets_once_apart(const ExpectedUpdate& table, SimdLevel level) {
-  constexpr std::int64_t kLeastEntries = 4096, kWideBytes = 256;
-  const bool order_pays = is_intel() || table.row_bytes < kWideBytes || !has_one_each(table);
-  return table.rows_alone && table.fused && order_pays && table.entries >= kLeastEntries &&
-         table.once_share >= least_once_share(level);
 }
 
 /// Returns the most ranges of neighbours by which rows named once are set apart. The rows of a
@@ -70,16 +60,6 @@ double expected_bytes(const ExpectedUpdate& table) {
   return unique * static_cast<double>(table.row_bytes);
 }
 
-/// Returns what a worker's cache holds, or less if workers would have few buckets.
-double target_bytes(std::span<const ExpectedUpdate> tables, std::int32_t workers) {
-  constexpr double kLeast = 32 << 10;
-  const auto cache = static_cast<double>(quarter_of_level2_cache());
-  if (workers == 1) return cache;
-  double bytes = 0;
-  for (const ExpectedUpdate& table : tables) bytes += expected_bytes(table);
-  return std::clamp(bytes / static_cast<double>(kBucketsOfWorker * workers), kLeast, cache);
-}
-
 /// Returns the number of groups of 16 rows, which stay together in one bucket.
 std::int64_t most_buckets(const ExpectedUpdate& table) { return table.rows / 16 + 1; }
 
@@ -95,8 +75,75 @@ std::int64_t buckets_for_balance(const ExpectedUpdate& table, std::int64_t all_e
                                  std::int32_t workers) {
   constexpr std::int64_t kLeastEntries = 1024;
   if (all_entries == 0) return 1;
-  return std::min({table.entries * kBucketsOfWorker * workers / all_entries, most_buckets(table),
+  return std::min({table.entries * kUpdatesOfWorker * workers / all_entries, most_buckets(table),
                    table.entries / kLeastEntries});
+}
+
+/// What is common to the buckets of one step.
+struct BucketSize {
+  double bytes = 0;       ///< rows and slots of a bucket
+  bool is_given = false;  ///< by the caller
+  bool is_cache = false;  ///< what a worker's cache holds
+  double rounded_up = 1;  ///< added to a table's bytes in these units: at most this size if 1
+  std::int64_t all_entries = 0;
+  std::int32_t workers = 1;
+};
+
+/// Returns the size that is given unless that is 0, else what a worker's cache holds, or less if
+/// workers would have few buckets.
+BucketSize size_buckets(std::span<const ExpectedUpdate> tables, std::int32_t workers,
+                        std::int64_t given) {
+  constexpr double kLeast = 32 << 10;
+  BucketSize size = {.workers = workers};
+  double all_bytes = 0;
+  for (const ExpectedUpdate& table : tables) {
+    size.all_entries += table.entries;
+    all_bytes += expected_bytes(table);
+  }
+  const auto cache = static_cast<double>(quarter_of_level2_cache());
+  const double share = all_bytes / static_cast<double>(kUpdatesOfWorker * workers);
+  size.is_given = given > 0;
+  size.is_cache = !size.is_given && (workers == 1 || share >= cache);
+  if (size.is_given) {
+    size.bytes = static_cast<double>(given);
+  } else if (size.is_cache) {
+    size.bytes = cache;
+  } else {
+    // Workers end together if buckets are somewhat larger too, and fewer lists are faster to write.
+    size.rounded_up = share < kLeast ? 1 : 0.5;
+    size.bytes = std::max(share, kLeast);
+  }
+  return size;
+}
+
+std::int64_t count_buckets(const ExpectedUpdate& table, const BucketSize& size) {
+  constexpr std::int64_t kMostBuckets = 4096;
+  const double bytes = expected_bytes(table);
+  // One bucket with one id per output row needs neither counts nor entries, which is worth half as
+  // much cache again.
+  const double slack = has_one_each(table) && size.is_cache ? 1.5 : 1;
+  const std::int64_t by_bytes =
+      bytes < slack * size.bytes ? 1
+                                 : static_cast<std::int64_t>(bytes / size.bytes + size.rounded_up);
+  if (size.is_given) return std::min(by_bytes, kMostBuckets);
+  const std::int64_t for_grouping = has_one_each(table) ? 1 : buckets_for_grouping(table);
+  const std::int64_t for_balance =
+      size.workers == 1 ? 1 : buckets_for_balance(table, size.all_entries, size.workers);
+  return std::min(std::max({by_bytes, for_grouping, for_balance}), kMostBuckets);
+}
+
+/// Whether to set rows named once apart. Few entries would not pay for regions of their own, nor
+/// would those of a single bucket that needs no counts and no entries. A rule that steps tiles
+/// fetches their rows in bursts, so that it had better find them in the cache that grouping fetched
+/// them into. So had wide records where no gradient is read twice, since sample order then spares
+/// nothing. Intel's processors made faster steps of one id an output row in any case.
+bool sets_once_apart(const ExpectedUpdate& table, const BucketSize& size, SimdLevel level) {
+  constexpr std::int64_t kLeastEntries = 2048, kWideBytes = 256;
+  if (!table.rows_alone || !table.fused || table.entries < kLeastEntries ||
+      table.once_share < least_once_share(level))
+    return false;
+  return is_intel() || !has_one_each(table) ||
+         (table.row_bytes < kWideBytes && count_buckets(table, size) > 1);
 }
 
 }  // namespace
@@ -117,41 +164,28 @@ bool is_small_table(std::int64_t rows, std::int64_t dim, std::int64_t entries,
 
 void choose_buckets(std::span<const ExpectedUpdate> tables, std::int32_t workers,
                     std::int64_t bucket_bytes, SimdLevel level, std::vector<UpdateCut>& cuts) {
-  constexpr std::int64_t kMostBuckets = 4096;
-  const bool is_given = bucket_bytes > 0;
-  const double target =
-      is_given ? static_cast<double>(bucket_bytes) : target_bytes(tables, workers);
-  const bool by_cache = !is_given && target >= static_cast<double>(quarter_of_level2_cache());
-  std::int64_t all_entries = 0;
-  for (const ExpectedUpdate& table : tables) all_entries += table.entries;
+  const BucketSize size = size_buckets(tables, workers, bucket_bytes);
   cuts.clear();
   cuts.reserve(tables.size());  // if there is no memory, the list stays empty: not chosen yet
-  for (const ExpectedUpdate& whole : tables) {
-    if (!is_given && whole.one_source &&
-        is_small_table(whole.rows, whole.dim, whole.entries, whole.outputs)) {
+  for (const ExpectedUpdate& table : tables) {
+    if (bucket_bytes == 0 && table.one_source &&
+        is_small_table(table.rows, table.dim, table.entries, table.outputs)) {
       cuts.push_back({});
       continue;
     }
-    const bool once = sets_once_apart(whole, level);
-    const ExpectedUpdate table = once ? without_once(whole) : whole;
-    // One bucket with one id per output row needs neither counts nor entries, which is worth half
-    // as much cache again.
-    const double slack = has_one_each(table) && by_cache ? 1.5 : 1;
-    const double bytes = expected_bytes(table);
-    const std::int64_t for_cache =
-        bytes < slack * target ? 1 : static_cast<std::int64_t>(bytes / target) + 1;
-    const std::int64_t for_grouping =
-        is_given || has_one_each(table) ? 1 : buckets_for_grouping(table);
-    const std::int64_t for_balance =
-        is_given || workers == 1 ? 1 : buckets_for_balance(table, all_entries, workers);
-    const std::int64_t buckets = std::max({for_cache, for_grouping, for_balance});
-    cuts.push_back({static_cast<std::int32_t>(std::min(buckets, kMostBuckets)),
-                    once ? once_ranges(whole) : 0});
+    const bool once = sets_once_apart(table, size, level);
+    const std::int64_t buckets = count_buckets(once ? without_once(table) : table, size);
+    cuts.push_back({static_cast<std::int32_t>(buckets), once ? once_ranges(table) : 0});
   }
 }
 
 double least_once_share(SimdLevel level) {
   return level == SimdLevel::kAvx512 && is_intel() ? 0.2 : 0.5;
+}
+
+std::int64_t once_run_entries(std::int64_t all_entries, std::int64_t workers) {
+  constexpr std::int64_t kLeast = 512, kMost = 4096;
+  return std::clamp(all_entries / (kUpdatesOfWorker * workers), kLeast, kMost);
 }
 
 std::int64_t once_parts(std::int64_t entries, std::int64_t all_entries, std::int64_t workers) {

@@ -62,8 +62,9 @@ void choose_buckets(std::span<const ExpectedUpdate> tables, std::int32_t workers
 /// Intel's processors.
 double least_once_share(SimdLevel level);
 
-/// Entries of rows named once that one item updates.
-inline constexpr std::int64_t kOnceRun = 4096;
+/// Returns the most entries of rows named once that one item updates: so few that workers end
+/// together.
+std::int64_t once_run_entries(std::int64_t all_entries, std::int64_t workers);
 
 /// Returns the number of parts that the search for a table's rows named once is cut into, each for
 /// one worker. 1: one worker does all of it.

@@ -118,13 +118,51 @@ TEST(ChooseBuckets, SetRowsNamedOnceApartWhereManyAre) {
   ExpectedUpdate few = large_table(1 << 16), some = few, many = few, short_batch = few, each = few,
                  tiles = few;
   few.once_share = 0.19, some.once_share = 0.2, many.once_share = 0.5;
-  short_batch.once_share = 1, short_batch.entries = 4095;
+  short_batch.once_share = 1, short_batch.entries = 2047;
   each.once_share = 1, each.rows_alone = false;
   tiles.once_share = 1, tiles.fused = false;
   EXPECT_EQ(once({few, some, many, short_batch, each, tiles}, SimdLevel::kAvx2),
             (std::vector<bool>{false, false, true, false, false, false}));
   EXPECT_EQ(once({few, some, many, short_batch, each, tiles}, SimdLevel::kAvx512),
             (std::vector<bool>{false, is_intel(), true, false, false, false}));
+}
+
+TEST(ChooseBuckets, SetShortBatchesApartFromTwoThousandEntriesOn) {
+  ExpectedUpdate table = large_table(2048);
+  table.once_share = 1;
+  EXPECT_EQ(once({table}, SimdLevel::kAvx2), std::vector<bool>{true});
+}
+
+TEST(ChooseBuckets, LeaveASingleBucketOfOneIdEachInTheOrderOfItsOutputRows) {
+  ExpectedUpdate table = {.rows = 1 << 20,
+                          .dim = 8,
+                          .row_bytes = 40,
+                          .entries = 4096,
+                          .once_share = 1,
+                          .outputs = 4096,
+                          .one_source = true};
+  // Alone, it has buckets for both workers. Beside seven of its kind it has one.
+  EXPECT_EQ(once({table}, SimdLevel::kAvx2), std::vector<bool>{true});
+  EXPECT_EQ(once(std::vector(8, table), SimdLevel::kAvx2), std::vector<bool>(8, is_intel()));
+  table.one_source = false;
+  EXPECT_EQ(once(std::vector(8, table), SimdLevel::kAvx2), std::vector<bool>(8, true));
+}
+
+TEST(ChooseBuckets, AreNotRoundedUpForTheSakeOfBalance) {
+  // Two workers should have eight buckets: two for each of four tables, one for each of eight.
+  const std::int64_t rows = rows_of_cache();
+  EXPECT_EQ(choose(std::vector(4, large_table(rows)), 2), std::vector<std::int32_t>(4, 2));
+  EXPECT_EQ(choose(std::vector(8, large_table(rows - 1)), 2), std::vector<std::int32_t>(8, 1));
+  // A step that fills no bucket of the least size is cut finely.
+  const std::int64_t least = (32 << 10) / 1024;
+  EXPECT_EQ(choose(std::vector(4, large_table(least)), 2), std::vector<std::int32_t>(4, 2));
+}
+
+TEST(OnceRunEntries, GiveEveryWorkerFourRuns) {
+  EXPECT_EQ(once_run_entries(0, 2), 512);
+  EXPECT_EQ(once_run_entries(10'000, 2), 1250);
+  EXPECT_EQ(once_run_entries(10'000, 16), 512);
+  EXPECT_EQ(once_run_entries(1 << 20, 2), 4096);
 }
 
 TEST(ChooseBuckets, SetWideRecordsApartWhereGradientsAreReadAgain) {

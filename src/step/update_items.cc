@@ -23,6 +23,9 @@ void list_items(std::span<const TableRun> tables, std::int32_t workers,
   items.clear();
   const std::int64_t side_by_side =
       tables_side_by_side(std::ranges::count_if(tables, is_small), workers, kMaxSideBySide);
+  std::int64_t all_entries = 0;
+  for (const TableRun& table : tables) all_entries += table.plan.entries();
+  const std::int64_t once_run = once_run_entries(all_entries, workers);
   const auto list = [&](std::int32_t table, std::int64_t first, std::int64_t entries) {
     items.push_back({.table = table, .first = first, .entries = entries, .left = entries});
   };
@@ -51,8 +54,8 @@ void list_items(std::span<const TableRun> tables, std::int32_t workers,
       const std::int64_t first = plan.bucket[b], entries = plan.bucket[b + 1] - first;
       if (entries > 0) list(t, first, entries);
     }
-    for (std::int64_t first = plan.bucket.back(); first < plan.entries(); first += kOnceRun)
-      list(t, first, std::min(kOnceRun, plan.entries() - first));
+    for (std::int64_t first = plan.bucket.back(); first < plan.entries(); first += once_run)
+      list(t, first, std::min(once_run, plan.entries() - first));
   }
 }
 
