@@ -84,7 +84,7 @@ struct BucketSize {
   double bytes = 0;       ///< rows and slots of a bucket
   bool is_given = false;  ///< by the caller
   bool is_cache = false;  ///< what a worker's cache holds
-  double rounded_up = 1;  ///< added to a table's bytes in these units: at most this size if 1
+  double rounded_up = 1;  ///< 1: no bucket is larger; 0.5: tables have the nearest number
   std::int64_t all_entries = 0;
   std::int32_t workers = 1;
 };
@@ -110,12 +110,14 @@ BucketSize size_buckets(std::span<const ExpectedUpdate> tables, std::int32_t wor
     size.bytes = cache;
   } else {
     // Workers end together if buckets are somewhat larger too, and fewer lists are faster to write.
+    // Buckets of the least size are so few that workers would end apart.
     size.rounded_up = share < kLeast ? 1 : 0.5;
     size.bytes = std::max(share, kLeast);
   }
   return size;
 }
 
+/// Returns the number of a table's buckets, if all of its entries go to them.
 std::int64_t count_buckets(const ExpectedUpdate& table, const BucketSize& size) {
   constexpr std::int64_t kMostBuckets = 4096;
   const double bytes = expected_bytes(table);
