@@ -125,9 +125,11 @@ class CommandLine(unittest.TestCase):
                           'item = { column = "item", hash = 50 }\n[model]\nkind = "mf"\n')
         code, out, _ = call("train", hashed, *words[2:], self.folder / "hashed")
         self.assertEqual([line.split()[1] for line in out.split("next:\n")[1].splitlines()], ["predict"])
-        code, _, err = call("lookup", self.folder / "hashed", "--table", "item", "--key", "7")
-        self.assertEqual(code, 1)
-        self.assertIn("table 'item' keeps no keys, which share rows: they are hashed, or all rare; give a row number", err)
+        code, out, _ = call("lookup", self.folder / "hashed", "--table", "item", "--key", "7", "--key", "8", "--json")
+        self.assertEqual(code, 0)
+        self.assertEqual([json.loads(line)["row"] for line in out.splitlines()], [25, 31])  # XXH3-64 * 50 >> 64
+        code, _, err = call("lookup", self.folder / "hashed", "--table", "item", "--key", "seven")
+        self.assertIn("table 'item': a key must be an integer, got 'seven'", err)
 
     def test_a_part_without_records_has_no_loss(self):
         code, out, _ = call("synth", self.folder / "one", "--table", "a:5", "--records", "1", "--json")

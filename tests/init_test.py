@@ -329,6 +329,36 @@ class Init(unittest.TestCase):
         self.assertEqual(self.job()["model"], {"kind": "skipgram"})
         self.trains()
 
+    def test_prose(self):
+        """Commas stand anywhere in it."""
+        words = [" ".join(f"w{self.chance.randrange(50)}" + "," * (self.chance.randrange(4) == 0) for _ in range(12)) for _ in range(400)]
+        out = self.init(self.write("data.txt", ["Of words, as they come", "", *words]))
+        self.assertIn("records, one field each, no names in the first line", out)
+        self.assertEqual(self.job()["model"], {"kind": "skipgram"})
+        self.trains()
+
+    def test_lists_of_a_users_items(self):
+        path = self.write("data.txt", [" ".join(map(str, [u, *(7 * u + k * k for k in range(3 + u % 5))])) for u in range(60)])
+        self.assertIn("60 lines of a user and the user's items, integers\n", self.init(path))
+        self.assertEqual((self.job()["data"]["format"], self.job()["model"]), ("lists", {"kind": "pairwise"}))
+        self.trains()
+        self.init(path, "--model", "next_item", "--out", self.folder / "next.toml")
+        self.assertEqual(self.job("next.toml")["model"], {"kind": "next_item"})
+        self.trains("next.toml")
+        self.assertIn("--user must be left out for", self.refused(path, "--user", "1"))
+        self.assertIn("--model must be pairwise or next_item for", self.refused(path, "--model", "mf"))
+
+    def test_lines_that_are_no_lists(self):
+        for lines in (["7 8 9", "7 1"] * 9, [*(f"{k} {k % 5}" for k in range(9)), "9 x y"], [str(k) for k in range(9)] + ["10 11"]):
+            self.init(self.write("data.txt", lines), "--force")
+            self.assertEqual(self.job()["model"], {"kind": "skipgram"}, lines)
+
+    def test_numbers_between_blanks(self):
+        path = self.write("data.txt", ["user item rating", *(f"{u} {i} {r}" for u, i, r in self.ratings())])
+        self.assertIn("records, fields between blanks, names in the first line", self.init(path))
+        self.assertEqual((self.job()["data"]["field_separator"], self.job()["model"]), (" ", {"kind": "mf"}))
+        self.trains()
+
     def test_what_cannot_be_known_is_named(self):
         path = self.write("data.csv", ["a,b,c", *(f"{k},{k % 5},{k % 3}" for k in range(50))])
         self.assertIn("What shall be trained cannot be told from the columns. Give --model, one of: mf, ctr, pairwise, next_item",

@@ -115,13 +115,22 @@ class Draft {
 
   /// Returns the job.
   std::string text() {
-    choose();
-    lines_ =
-        fmt::format("# Drafted from {}: {} records in {} columns.\n\n[data]\nfile = {}\n",
-                    jobs::printable(std::filesystem::path(arguments_.file).filename().string()),
-                    grouped(seen_.records), names_.size(),
-                    toml(std::filesystem::path(arguments_.file).filename().string()));
+    seen_.lists ? choose_for_lists() : choose();
+    lines_ = fmt::format(
+        "# Drafted from {}: {}.\n\n[data]\nfile = {}\n",
+        jobs::printable(std::filesystem::path(arguments_.file).filename().string()),
+        seen_.lists
+            ? fmt::format("{} lists", grouped(seen_.records))
+            : fmt::format("{} records in {} columns", grouped(seen_.records), names_.size()),
+        toml(std::filesystem::path(arguments_.file).filename().string()));
     if (model_ == "skipgram") return lines_ + "\n[model]\nkind = \"skipgram\"\n";
+    if (seen_.lists) {
+      lines_ += "format = \"lists\" # a line: a user, then the user's items\n";
+      lines_ += fmt::format(
+          "\n[model]\nkind = \"{}\"{}\n", model_,
+          arguments_.model.empty() ? " # next_item, if items stand in the order of time" : "");
+      return lines_;
+    }
     if (seen_.format.separator != ',')
       lines_ += fmt::format("field_separator = {}\n", toml(std::string(1, seen_.format.separator)));
     if (!seen_.format.header) lines_ += "header = false\n";
@@ -144,6 +153,7 @@ class Draft {
 
   /// Returns the share of the records that has no usable label, or is broken.
   double share_of_bad() const {
+    if (seen_.columns.size() == 1) return 0;  // text and lists are not read as records
     std::int64_t bad = seen_.broken;
     if (model_ == "mf") bad += column(label_).texts + column(label_).times;
     return static_cast<double>(bad) / static_cast<double>(seen_.records + seen_.broken);
@@ -194,6 +204,23 @@ class Draft {
 
   std::string required(const std::string& found, const char* option, const char* question) const {
     return found.empty() ? ask(question, option, names_) : found;
+  }
+
+  /// Chooses what is made of lists of a user's items, which have no columns.
+  void choose_for_lists() {
+    model_ = arguments_.model.empty() ? "pairwise" : arguments_.model;
+    if (model_ == "mf" || model_ == "ctr")
+      throw ValueError(
+          fmt::format("--model must be pairwise or next_item for '{}', whose lines are a user and "
+                      "the user's items, got {}",
+                      arguments_.file, model_));
+    check_options(arguments_, model_);
+    for (const RoleOption& option : role_options()) {
+      if ((arguments_.*option.given).empty()) continue;
+      throw ValueError(
+          fmt::format("{} must be left out for '{}', whose lines are a user and the user's items",
+                      option.name, arguments_.file));
+    }
   }
 
   void choose() {
@@ -452,12 +479,21 @@ class Draft {
 };
 
 void print_seen(const std::string& file, const SeenFile& seen, std::FILE* to) {
-  const std::string separator =
-      seen.format.separator == '\t' ? "tabs" : fmt::format("'{}'", seen.format.separator);
-  fmt::print(to, "{}: {}{} records, fields between {}, {}\n", file, seen.all ? "" : "the first ",
-             grouped(seen.records), separator,
+  if (seen.lists) {
+    fmt::print(to, "{}: {}{} lines of a user and the user's items, integers\n", file,
+               seen.all ? "" : "the first ", grouped(seen.records));
+    return;
+  }
+  const std::string separator = seen.format.separator == '\t' ? "tabs"
+                                : seen.format.separator == ' '
+                                    ? "blanks"
+                                    : fmt::format("'{}'", seen.format.separator);
+  const bool is_one = seen.columns.size() == 1;
+  fmt::print(to, "{}: {}{} records, {}, {}\n", file, seen.all ? "" : "the first ",
+             grouped(seen.records), is_one ? "one field each" : "fields between " + separator,
              seen.format.header ? "names in the first line" : "no names in the first line");
-  if (seen.broken > 0) fmt::print(to, "  {} broken records are left out\n", grouped(seen.broken));
+  if (seen.broken > 0 && !is_one)
+    fmt::print(to, "  {} broken records are left out\n", grouped(seen.broken));
   for (const SeenColumn& column : seen.columns)
     fmt::print(to, "  {:<22} {}\n", jobs::printable(column.name), described(column));
 }

@@ -48,23 +48,23 @@ std::int64_t RowKeys::row_of_key(const std::string& key) const {
     throw ValueError(fmt::format(
         "table '{}' has no keys: no id map has its name and its number of rows; give a row number",
         table_));
-  if (ids_->num_keys() == 0)
-    throw KeyError(
-        fmt::format("table '{}' keeps no keys, which share rows: they are hashed, or all rare; "
-                    "give a row number",
-                    table_));
-  std::optional<std::int64_t> row;
-  if (ids_->kind() == KeyKind::kString) {
-    row = ids_->find(std::string_view(key));
-  } else {
-    std::int64_t number = 0;
-    const auto parsed = std::from_chars(key.data(), key.data() + key.size(), number);
-    if (parsed.ec != std::errc() || parsed.ptr != key.data() + key.size())
-      throw ValueError(fmt::format("table '{}': a key must be an integer, got '{}'", table_, key));
-    row = ids_->find(number);
-  }
-  if (!row) throw KeyError(fmt::format("table '{}' has no key '{}'", table_, key));
-  return *row;
+  if (ids_->kind() == KeyKind::kString) return known_or_hashed(key, std::string_view(key));
+  std::int64_t number = 0;
+  const auto parsed = std::from_chars(key.data(), key.data() + key.size(), number);
+  if (parsed.ec != std::errc() || parsed.ptr != key.data() + key.size())
+    throw ValueError(fmt::format("table '{}': a key must be an integer, got '{}'", table_, key));
+  return known_or_hashed(key, number);
+}
+
+template <typename Key>
+std::int64_t RowKeys::known_or_hashed(const std::string& text, Key key) const {
+  if (ids_->num_keys() == 0 && ids_->num_rows() > 0) return ids_->row(key);
+  if (const std::optional<std::int64_t> row = ids_->find(key)) return *row;
+  throw KeyError(fmt::format(
+      "table '{}' has no key '{}'{}", table_, text,
+      ids_->out_of_vocabulary_rows() > 0
+          ? fmt::format("; row {} is that of rare and unknown keys like it", ids_->row(key))
+          : ""));
 }
 
 std::int64_t RowKeys::row_of_name(const std::string& text) const {

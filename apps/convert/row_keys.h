@@ -24,7 +24,8 @@ class RowKeys {
   /// True if rows have keys.
   bool any() const noexcept { return ids_.has_value(); }
 
-  /// Throws KeyError for an unknown key, ValueError for a text that is not an integer if keys are
+  /// Returns the row of a key; where no key has a row of its own, that which its hash gives. Throws
+  /// KeyError for an unknown key, ValueError for a text that is not an integer if keys are
   /// integers.
   std::int64_t row_of_key(const std::string& key) const;
 
@@ -45,6 +46,9 @@ class RowKeys {
   const std::string& display_name(std::int64_t row) const noexcept;
 
  private:
+  template <typename Key>
+  std::int64_t known_or_hashed(const std::string& text, Key key) const;
+
   std::string table_;
   std::optional<IdMap> ids_;
   std::vector<std::string> names_;

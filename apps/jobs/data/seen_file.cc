@@ -54,20 +54,43 @@ bool read_some(CsvReader& reader, std::int64_t most, const Visit& visit) {
   return false;
 }
 
-/// Returns the separator that cuts the first records alike, into most fields.
+/// True if blanks cut the first lines into as many fields, all of them numbers but for a header's.
+bool has_numbers_between_blanks(const std::string& path) {
+  const CsvFormat format = {.separator = ' ', .header = false};
+  const std::size_t fields = first_record(path, ' ').size();
+  if (fields < 2) return false;
+  std::vector<std::string> columns;
+  for (std::size_t i = 1; i <= fields; ++i) columns.push_back(std::to_string(i));
+  CsvReader reader(std::span(&path, 1), format, columns, kAnyNumber);
+  std::int64_t lines = 0;
+  bool are_numbers = true;
+  read_some(reader, kTried, [&] {
+    if (++lines == 1) return;
+    for (std::size_t i = 0; i < fields; ++i) {
+      double number = 0;
+      are_numbers &= parses(reader.text(i), number);
+    }
+  });
+  return lines > 1 && are_numbers && reader.left_out().total() == 0;
+}
+
+/// Returns the separator that cuts the first records alike, into most fields; a blank if no other
+/// does. Where all of them leave most records broken, the file is text: a tab, which its lines
+/// lack.
 char separator_of(const std::string& path) {
   char best = ',';
+  bool is_text = false;
   std::int64_t best_broken = kAnyNumber;
   std::size_t best_fields = 0;
   for (const char separator : {',', '\t', ';', '|'}) {
     std::size_t fields = 0;
-    std::int64_t broken = 0;
+    std::int64_t records = 0, broken = 0;
     try {
       fields = first_record(path, separator).size();
       const std::vector<std::string> columns = {"1"};
       CsvReader reader(std::span(&path, 1), {.separator = separator, .header = false}, columns,
                        kAnyNumber);
-      read_some(reader, kTried, [] {});
+      read_some(reader, kTried, [&] { ++records; });
       broken = reader.left_out().total();
     } catch (const ValueError&) {  // the first line cannot be cut so
       continue;
@@ -78,8 +101,10 @@ char separator_of(const std::string& path) {
     best = separator;
     best_broken = broken;
     best_fields = fields;
+    is_text = broken > records;
   }
-  return best;
+  if (is_text && first_record(path, '\t').size() == 1) return '\t';
+  return best_fields < 2 && has_numbers_between_blanks(path) ? ' ' : best;
 }
 
 void add(SeenColumn& column, std::string_view text) {
@@ -105,6 +130,33 @@ void add(SeenColumn& column, std::string_view text) {
   }
 }
 
+/// Tells whether the lines of a file are lists: see SeenFile::lists.
+class ListLines {
+ public:
+  void add(std::string_view line) {
+    if (!are_lists_) return;
+    std::size_t keys = 0;
+    for (std::size_t begin = 0, end = 0; begin < line.size(); begin = end + 1, ++keys) {
+      end = std::min(line.find(' ', begin), line.size());
+      std::int64_t key = 0;
+      are_lists_ &= parses(line.substr(begin, end - begin), key);
+      if (!are_lists_) return;
+      if (keys == 0 && users_.size() < SeenColumn::kMostDistinct)
+        are_lists_ &= users_.insert(key).second;
+    }
+    ++lines_;
+    with_items_ += keys > 1;
+  }
+
+  /// Users without items are few: else the lines are a column of integers.
+  bool are_lists() const noexcept { return are_lists_ && lines_ > 1 && 2 * with_items_ > lines_; }
+
+ private:
+  bool are_lists_ = true;
+  std::int64_t lines_ = 0, with_items_ = 0;
+  std::unordered_set<std::int64_t> users_;
+};
+
 }  // namespace
 
 SeenFile look_at(const std::string& path, bool may_have_header) {
@@ -124,6 +176,7 @@ SeenFile look_at(const std::string& path, bool may_have_header) {
   CsvReader reader(std::span(&path, 1), seen.format, numbers, kAnyNumber);
   bool is_header = may_have_header;
   std::vector<std::string> names;
+  ListLines lines;
   seen.all = read_some(reader, SeenFile::kMostRecords + 1, [&] {
     const bool is_first = names.empty();
     for (std::size_t i = 0; i < first.size(); ++i) {
@@ -136,8 +189,11 @@ SeenFile look_at(const std::string& path, bool may_have_header) {
         add(seen.columns[i], reader.text(i));
       }
     }
+    if (first.size() == 1) lines.add(reader.text(0));
     ++seen.records;
   });
+  seen.lists = first.size() == 1 && lines.are_lists();
+  is_header &= first.size() > 1 || seen.records == 1;  // lines of one column are text or lists
   for (std::size_t i = 0; i < names.size(); ++i)
     is_header &= seen.columns[i].distinct.count(names[i]) == 0;
   for (std::size_t i = 0; i < names.size(); ++i) {

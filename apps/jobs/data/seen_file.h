@@ -47,13 +47,18 @@ struct SeenFile {
   std::int64_t broken = 0;  ///< records besides that are not as the others
   bool all = true;          ///< the file has no more records
   std::vector<SeenColumn> columns;
+
+  /// True for a file without columns: each line has the key of a user, which no other line begins
+  /// with, and behind it keys of items, all integers with blanks between them.
+  bool lists = false;
 };
 
-/// Looks at a file, plain or compressed: its separator (a comma, tab, semicolon or vertical bar),
-/// whether blanks stand around its fields, whether it has a header, and its columns. The first line
-/// is a header if none of its fields is empty, a number or a time, and none occurs in its column
-/// again. Memory grows with the different values. Throws IoError or DataLoss if the file cannot be
-/// read, ValueError if it has no record, or is no regular file, as it is read several times.
+/// Looks at a file, plain or compressed: its separator (a comma, tab, semicolon or vertical bar, or
+/// a blank between numbers), whether blanks stand around its fields, whether it has a header, its
+/// columns, and whether they are lists instead. The first of several columns' lines is a header if
+/// none of its fields is empty, a number or a time, and none occurs in its column again. Memory
+/// grows with the different values. Throws IoError or DataLoss if the file cannot be read,
+/// ValueError if it has no record, or is no regular file, as it is read several times.
 /// `may_have_header` = false: the first line is a record.
 SeenFile look_at(const std::string& path, bool may_have_header = true);
 
