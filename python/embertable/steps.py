@@ -64,6 +64,10 @@ class Ids(NamedTuple):
     def samples(self) -> int:
         return len(self.values) if self.splits is None else len(self.splits) - 1
 
+    def apart(self) -> Ids:
+        """Each id as a sample of its own."""
+        return Ids(self.values, None, self.weights, self.padding)
+
 
 def splits_of_offsets(offsets: np.ndarray, count: int) -> np.ndarray:
     """Splits of offsets that lack the last one."""

@@ -20,9 +20,9 @@ from .inputs import Reader, is_jagged, weights_of
 if TYPE_CHECKING:
     from .modules import TableModule
 
-__all__ = ["compiled_look_up", "next_call", "pack_bags", "pack_keyed", "pack_singles", "register"]
+__all__ = ["compiled_look_up", "next_call", "pack_bags", "pack_keyed", "pack_keyed_singles", "pack_singles", "register"]
 
-# What a feature has after its ids, and what its offsets are; a feature of single ids; keyed jagged tensors.
+# What a feature has after its ids, and what its offsets are; single ids; keyed jagged tensors.
 _OFFSETS, _LAST_OFFSET, _WEIGHTS, _SINGLES, _KEYED = 1, 2, 4, 8, 16
 
 _modules: weakref.WeakValueDictionary[int, TableModule] = weakref.WeakValueDictionary()
@@ -97,12 +97,19 @@ def pack_keyed(reader: Reader, batch: Any, features: Sequence[str], weighted: bo
     return tensors, [code, len(keys), *[keys.index(name) for name in features]]
 
 
+def pack_keyed_singles(reader: Reader, batch: Any, features: Sequence[str]) -> tuple[list[torch.Tensor], list[int]]:
+    """The same, of which each id is looked up by itself."""
+    tensors, form = pack_keyed(reader, batch, features, False)
+    return tensors, [form[0] | _SINGLES, *form[1:]]
+
+
 def _unpacked(reader: Reader, tensors: Sequence[torch.Tensor], form: Sequence[int]) -> list[Ids]:
     """Reads a batch of this form."""
     if form[0] & _KEYED:
         values, splits = reader.integers(tensors[0], "values"), reader.integers(tensors[1], "offsets")
         given = reader.weights(tensors[2], "weights", (len(values),)) if form[0] & _WEIGHTS else None
-        return reader.parts(values, splits, given, form[1], form[2:])
+        parts = reader.parts(values, splits, given, form[1], form[2:])
+        return [part.apart() for part in parts] if form[0] & _SINGLES else parts
     batch, rest = [], iter(tensors)
     for feature, code in enumerate(form):
         ids = next(rest)
@@ -115,6 +122,8 @@ def _unpacked(reader: Reader, tensors: Sequence[torch.Tensor], form: Sequence[in
 
 def _samples(tensors: Sequence[torch.Tensor], form: Sequence[int], features: int) -> list[Any]:
     """The number of samples of each feature, as far as shapes tell."""
+    if form[0] & _KEYED and form[0] & _SINGLES:  # how many ids are whose, only offsets tell
+        return [torch.library.get_ctx().new_dynamic_size() for _ in range(features)]
     if form[0] & _KEYED:
         return [(tensors[1].shape[0] - 1) // form[1]] * features
     found, rest = [], iter(tensors)

@@ -14,7 +14,7 @@ from .._core import DataError
 from ..steps import Ids, data_error, splits_of_lengths, splits_of_offsets
 from .accelerator import IdsAhead
 
-__all__ = ["Reader", "is_jagged", "is_keyed", "rows_of_nested", "tensors_read", "weights_of"]
+__all__ = ["Reader", "elements_of", "is_jagged", "is_keyed", "rows_of_nested", "shaped_as", "tensors_read", "weights_of"]
 
 _INTEGERS = (torch.int64, torch.int32)
 _HINT_OF_LENGTHS = "; if these are lengths, offsets are torch.cumsum(lengths, 0) - lengths"
@@ -47,6 +47,29 @@ def rows_of_nested(tensor: torch.Tensor) -> tuple[torch.Tensor, list[int]]:
     """The elements of a nested tensor, and how many are in each part."""
     parts = [part.reshape(-1) for part in tensor.unbind()]
     return torch.cat(parts) if parts else torch.empty(0, dtype=tensor.dtype, device=tensor.device), list(map(len, parts))
+
+
+def elements_of(what: str, ids: torch.Tensor) -> torch.Tensor:
+    """The ids of a tensor of any shape, nested or not, in one that is not nested."""
+    if not ids.is_nested:
+        return ids
+    if ids.layout != torch.jagged:
+        return rows_of_nested(ids)[0]
+    if getattr(ids, "_lengths", None) is not None:
+        raise NotImplementedError(f"{what} are a nested tensor with holes: give it .contiguous()")
+    values: torch.Tensor = ids.values()  # type: ignore[no-untyped-call]
+    return values
+
+
+def shaped_as(ids: Any, rows: torch.Tensor) -> torch.Tensor:
+    """Rows, one for each of `elements_of(ids)`, in the shape of the ids."""
+    dim = rows.shape[-1]
+    if not (isinstance(ids, torch.Tensor) and ids.is_nested):
+        return rows.view(*ids.shape, dim)
+    if ids.layout == torch.jagged:
+        return torch.nested.nested_tensor_from_jagged(rows.view(*ids.values().shape, dim), ids.offsets())  # type: ignore[no-untyped-call, attr-defined]
+    parts = rows.split([one.numel() for one in ids.unbind()])
+    return torch.nested.as_nested_tensor([part.view(*one.shape, dim) for part, one in zip(parts, ids.unbind())])
 
 
 def _bounds_of(keyed: Any) -> tuple[torch.Tensor, bool]:
@@ -182,10 +205,10 @@ class Reader:
             weights = self.weights(weights, f"weights of {what}", shape)
         return Ids(values, splits, weights, self._padding[feature])
 
-    def single(self, ids: Any) -> Ids:
+    def single(self, ids: Any, feature: int = 0) -> Ids:
         """What nn.Embedding takes: any shape, one row each."""
-        what = self.what[0]
-        return Ids(self.integers(self.tensor(ids, what).reshape(-1), what), padding=self._padding[0])
+        what = self.what[feature]
+        return Ids(self.integers(self.tensor(ids, what).reshape(-1), what), padding=self._padding[feature])
 
     # Several features
 
@@ -204,6 +227,10 @@ class Reader:
         self.require_weights(given, weighted)
         weights = None if given is None else self.weights(given, "weights", (len(values),))
         return self.parts(values, splits, weights, len(keys), [place[name] for name in features])
+
+    def keyed_singles(self, batch: Any, features: Sequence[str]) -> list[Ids]:
+        """The same without weights, each id by itself."""
+        return [ids.apart() for ids in self.keyed(batch, features, False)]
 
     def require_features(self, keys: Sequence[str], features: Sequence[str]) -> None:
         missing: list[str] = []  # by a loop, which every torch compiles

@@ -22,7 +22,7 @@ from . import ranks
 from .accelerator import Accelerator
 from .autograd import LookUp, accumulates, is_recomputation, new_probe
 from .compiled import compiled_look_up, next_call, pack_bags, pack_singles, register
-from .inputs import Reader, rows_of_nested, tensors_read
+from .inputs import Reader, elements_of, shaped_as, tensors_read
 from .optimizer import Rates, TableOptimizer
 from .rows import float32_of, ids_of, rows_of
 from .state import TableState
@@ -394,6 +394,7 @@ _INSTEAD = {
     "scale_grad_by_freq": "gradients are not scaled by how often an id comes; mode='mean' divides by the ids of a bag",
     "_weight": "from_pretrained(rows) takes rows, and so does initializer=embertable.Initializer.values(rows)",
     "_freeze": "from_pretrained(rows) makes rows that do not change",
+    "need_indices": "the batch has them",
 }
 
 
@@ -494,27 +495,17 @@ class Embedding(_OneTable):
         self.num_embeddings, self.embedding_dim, self.padding_idx = num_embeddings, embedding_dim, padding_idx
 
     def forward(self, input: Any) -> Any:
-        if isinstance(input, torch.Tensor) and input.is_nested:
-            return self._of_nested(input)
         if torch.compiler.is_compiling():
             if not isinstance(input, torch.Tensor):
                 raise TypeError(f"{self._steps.name}: ids must be a tensor where code is compiled, got {type(input).__name__}")
-            return self._look_up_compiled(*pack_singles(input))[0].view(*input.shape, self.embedding_dim)
+            ids = elements_of(f"{self._steps.name}: ids", input)
+            return shaped_as(input, self._look_up_compiled(*pack_singles(ids))[0])
         if tracing_state() is not None:
             refuse_trace(self._steps.name)
-        plain = self._look_up_plain((input,), SINGLES)
-        if plain is not None:
-            return plain[0].view(*input.shape, self.embedding_dim)
-        return self._look_up(input, lambda: [self._reader.single(input)])[0].view(*input.shape, self.embedding_dim)
-
-    def _of_nested(self, ids: Any) -> torch.Tensor:
-        if ids.layout == torch.jagged:
-            if getattr(ids, "_lengths", None) is not None:
-                raise NotImplementedError(f"{self._steps.name}: ids are a nested tensor with holes: give it .contiguous()")
-            return torch.nested.nested_tensor_from_jagged(self.forward(ids.values()), ids.offsets())
-        elements, lengths = rows_of_nested(ids)
-        parts = self.forward(elements).split(lengths)
-        return torch.nested.as_nested_tensor([part.view(*one.shape, self.embedding_dim) for part, one in zip(parts, ids.unbind())])
+        ids = elements_of(f"{self._steps.name}: ids", input) if isinstance(input, torch.Tensor) else input
+        plain = self._look_up_plain((ids,), SINGLES)
+        rows = plain if plain is not None else self._look_up(ids, lambda: [self._reader.single(ids)])
+        return shaped_as(input, rows[0])
 
 
 def _table(title: str, rows: int, dim: int, initializer: Initializer | None, combiner: Literal["mean", "sum", "sqrtn"], name: str, replicated: bool,
