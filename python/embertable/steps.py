@@ -59,14 +59,11 @@ class Ids(NamedTuple):
     splits: np.ndarray | None = None  # [samples + 1]
     weights: np.ndarray | None = None  # [nnz], float32
     padding: int | None = None  # an id that counts as absent
+    bags: np.ndarray | None = None  # without splits: those of the samples whose ids are looked up one by one, for errors
 
     @property
     def samples(self) -> int:
         return len(self.values) if self.splits is None else len(self.splits) - 1
-
-    def apart(self) -> Ids:
-        """Each id as a sample of its own."""
-        return Ids(self.values, None, self.weights, self.padding)
 
 
 def splits_of_offsets(offsets: np.ndarray, count: int) -> np.ndarray:
@@ -389,6 +386,10 @@ class Steps:
         name, place, ids = self._features[number], found["position"] or "", batch[number] if batch else None
         if isinstance(error, DataError):
             position = error.position
+            if ids is not None and ids.bags is not None and error.sample is not None:
+                sample = int(np.searchsorted(ids.bags, error.sample, side="right")) - 1
+                return data_error(f"feature '{name}', sample {sample}, position {error.sample}{text[found.end():]}", name, error.replica,
+                                  sample, error.sample)
             if place and ids is not None and position is not None:
                 position = self._position_given(ids, error.replica, position)
                 place = f", position {position}"

@@ -11,7 +11,7 @@ import torch
 from .._arguments import require_flag
 from .._core import DataError, EngineStrategy, Optimizer
 from ..steps import BAGS_OR_SINGLES
-from .collection import Collection
+from .collection import Collection, EmbeddingBagConfig
 from .compiled import pack_bags, pack_keyed
 from .modules import arguments_of, refuse_others, refuse_trace, tracing_state
 
@@ -59,6 +59,7 @@ class EmbeddingBagCollection(Collection):
     """
 
     _key = "embedding_bags.{table}.weight"
+    _config = EmbeddingBagConfig
 
     def __init__(self, tables: Sequence[Any], optimizer: Optimizer | None = None, *, is_weighted: bool = False,
                  strategy: EngineStrategy | None = None, seed: int | None = None, rank_gradients: str = "mean",
@@ -66,7 +67,7 @@ class EmbeddingBagCollection(Collection):
         if others:
             refuse_others("EmbeddingBagCollection", others, arguments_of(EmbeddingBagCollection))
         require_flag("EmbeddingBagCollection", "is_weighted", is_weighted)
-        super().__init__("EmbeddingBagCollection", tables, optimizer, pooled=True, strategy=strategy, seed=seed,
+        super().__init__("EmbeddingBagCollection", tables, optimizer, strategy=strategy, seed=seed,
                          rank_gradients=rank_gradients, gradient_policy=gradient_policy, out_of_range=out_of_range)
         self.is_weighted = is_weighted
 

@@ -57,18 +57,21 @@ class EmbeddingConfig:
 class Collection(TableModule):
     """A module of several tables, whose batch has a part for each feature."""
 
-    def __init__(self, title: str, tables: Sequence[Any], optimizer: Optimizer | None, *, pooled: bool, strategy: EngineStrategy | None,
+    _config: type  # of its tables
+
+    def __init__(self, title: str, tables: Sequence[Any], optimizer: Optimizer | None, *, strategy: EngineStrategy | None,
                  seed: int | None, rank_gradients: str, gradient_policy: Literal["error", "allow"],
                  out_of_range: Literal["error", "drop"]) -> None:
-        """pooled: whether the tables say how rows are combined."""
-        what = "a list of EmbeddingBagConfigs" if pooled else "a list of EmbeddingConfigs"
-        tables = objects_of(title, "tables", tables, what)
+        kind = self._config.__name__
+        tables = objects_of(title, "tables", tables, f"a list of {kind}s")
         if not tables:
             raise ValueError(f"{title}: tables must have one table or more, got none")
-        outputs = _outputs_of(title, tables, pooled)
-        super().__init__(title, [_table_of(title, table, pooled) for table in tables], [one.feature for one in outputs], optimizer,
-                         strategy=strategy, seed=seed, rank_gradients=rank_gradients, gradient_policy=gradient_policy,
-                         out_of_range=out_of_range)
+        for index, table in enumerate(tables):
+            _require_fields(title, index, table, kind, self._pooled)
+        configs = [_table_of(title, table, self._pooled) for table in tables]
+        outputs = _outputs_of(title, tables)
+        super().__init__(title, configs, [one.feature for one in outputs], optimizer, strategy=strategy, seed=seed,
+                         rank_gradients=rank_gradients, gradient_policy=gradient_policy, out_of_range=out_of_range)
         self._configs = tables
         self._used = [one.used for one in outputs]
 
@@ -94,9 +97,9 @@ class _Output(NamedTuple):
     used: str  # the feature of the batch
 
 
-def _outputs_of(title: str, tables: Sequence[Any], pooled: bool) -> list[_Output]:
+def _outputs_of(title: str, tables: Sequence[Any]) -> list[_Output]:
     """What comes out: of each table its features. That of a feature of several tables is called `feature@table`."""
-    names_by_table = [_feature_names(title, index, table, pooled) for index, table in enumerate(tables)]
+    names_by_table = [names_of(f"{title}: table '{table.name}'", "feature_names", table.feature_names) for table in tables]
     every = [feature for names in names_by_table for feature in names]
     if not every:
         raise ValueError(f"{title}: the tables must have features, got none")
@@ -118,16 +121,14 @@ def _outputs_of(title: str, tables: Sequence[Any], pooled: bool) -> list[_Output
     return outputs
 
 
-def _feature_names(title: str, index: int, table: Any, pooled: bool) -> list[str]:
+def _require_fields(title: str, index: int, table: Any, kind: str, pooled: bool) -> None:
     for field in ("name", "num_embeddings", "embedding_dim", "feature_names", *(("pooling",) if pooled else ())):
         if not hasattr(table, field):
-            kind = "EmbeddingBagConfig" if pooled else "EmbeddingConfig"
             raise TypeError(f"{title}: tables[{index}] must be an {kind}, got {type(table).__name__} without {field}")
     if not pooled and hasattr(table, "pooling"):
-        raise TypeError(f"{title}: tables[{index}] must be an EmbeddingConfig, got {type(table).__name__}, whose rows are combined: "
-                        "EmbeddingBagCollection combines rows")
+        raise TypeError(f"{title}: tables[{index}] must be an {kind}, got {type(table).__name__}, whose rows are combined: "
+                        "EmbeddingBagCollection does that")
     require_text(title, f"tables[{index}].name", table.name)
-    return names_of(f"{title}: table '{table.name}'", "feature_names", table.feature_names)
 
 
 _POOLINGS: dict[str, Literal["mean", "sum", "sqrtn"]] = {"SUM": "sum", "MEAN": "mean", "SQRTN": "sqrtn"}

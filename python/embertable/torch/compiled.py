@@ -20,7 +20,7 @@ from .inputs import Reader, is_jagged, weights_of
 if TYPE_CHECKING:
     from .modules import TableModule
 
-__all__ = ["compiled_look_up", "next_call", "pack_bags", "pack_keyed", "pack_keyed_singles", "pack_singles", "register"]
+__all__ = ["compiled_look_up", "next_call", "pack_apart", "pack_bags", "pack_keyed", "pack_singles", "register"]
 
 # What a feature has after its ids, and what its offsets are; single ids; keyed jagged tensors.
 _OFFSETS, _LAST_OFFSET, _WEIGHTS, _SINGLES, _KEYED = 1, 2, 4, 8, 16
@@ -61,6 +61,11 @@ def pack_singles(ids: torch.Tensor) -> tuple[list[torch.Tensor], list[int]]:
     return [ids.reshape(-1)], [_SINGLES]
 
 
+def pack_apart(jagged: Any) -> tuple[list[torch.Tensor], list[int]]:
+    """A jagged tensor, each id of which is looked up by itself."""
+    return [jagged.values(), jagged.offsets()], [_SINGLES | _OFFSETS]
+
+
 def pack_bags(reader: Reader, feature: int, ids: Any, offsets: Any, weights: Any, last_offset: bool = False,
               single_allowed: bool = True) -> tuple[list[torch.Tensor], list[int]]:
     """One feature. Checks what the operator cannot see."""
@@ -82,14 +87,16 @@ def pack_bags(reader: Reader, feature: int, ids: Any, offsets: Any, weights: Any
     return [one for one in (ids, offsets, weights) if one is not None], [code]
 
 
-def pack_keyed(reader: Reader, batch: Any, features: Sequence[str], weighted: bool) -> tuple[list[torch.Tensor], list[int]]:
-    """Of a KeyedJaggedTensor, the features of these names. Checks what the operator cannot see."""
+def pack_keyed(reader: Reader, batch: Any, features: Sequence[str], weighted: bool,
+               apart: bool = False) -> tuple[list[torch.Tensor], list[int]]:
+    """Of a KeyedJaggedTensor, the features of these names. Checks what the operator cannot see. apart: each id is looked up by itself."""
     keys = list(batch.keys())
     reader.require_features(keys, features)
+    reader.require_different(keys)
     reader.require_same_samples(batch)
     given = weights_of(batch)
     reader.require_weights(given, weighted)
-    tensors, code = [batch.values(), batch.offsets()], _KEYED
+    tensors, code = [batch.values(), batch.offsets()], _KEYED | (_SINGLES if apart else 0)
     if given is not None:
         reader.require_constant(given, "weights")
         tensors.append(given)
@@ -97,26 +104,21 @@ def pack_keyed(reader: Reader, batch: Any, features: Sequence[str], weighted: bo
     return tensors, [code, len(keys), *[keys.index(name) for name in features]]
 
 
-def pack_keyed_singles(reader: Reader, batch: Any, features: Sequence[str]) -> tuple[list[torch.Tensor], list[int]]:
-    """The same, of which each id is looked up by itself."""
-    tensors, form = pack_keyed(reader, batch, features, False)
-    return tensors, [form[0] | _SINGLES, *form[1:]]
-
-
 def _unpacked(reader: Reader, tensors: Sequence[torch.Tensor], form: Sequence[int]) -> list[Ids]:
     """Reads a batch of this form."""
     if form[0] & _KEYED:
         values, splits = reader.integers(tensors[0], "values"), reader.integers(tensors[1], "offsets")
         given = reader.weights(tensors[2], "weights", (len(values),)) if form[0] & _WEIGHTS else None
-        parts = reader.parts(values, splits, given, form[1], form[2:])
-        return [part.apart() for part in parts] if form[0] & _SINGLES else parts
+        return reader.parts(values, splits, given, form[1], form[2:], bool(form[0] & _SINGLES))
     batch, rest = [], iter(tensors)
     for feature, code in enumerate(form):
         ids = next(rest)
         offsets = next(rest) if code & _OFFSETS else None
         weights = next(rest) if code & _WEIGHTS else None
-        batch.append(reader.single(ids) if code & _SINGLES else reader.bag(ids, offsets, weights, feature=feature,
-                                                                           last_offset=bool(code & _LAST_OFFSET)))
+        if code & _SINGLES:
+            batch.append(reader.single(ids, feature) if offsets is None else reader.apart(ids, offsets, feature))
+        else:
+            batch.append(reader.bag(ids, offsets, weights, feature=feature, last_offset=bool(code & _LAST_OFFSET)))
     return batch
 
 
@@ -132,7 +134,7 @@ def _samples(tensors: Sequence[torch.Tensor], form: Sequence[int], features: int
         bounds = next(rest).shape[0] if code & _OFFSETS else None
         if code & _WEIGHTS:
             next(rest)
-        found.append(ids.shape[0] if bounds is None else bounds - 1 if code & _LAST_OFFSET else bounds)
+        found.append(ids.shape[0] if bounds is None or code & _SINGLES else bounds - 1 if code & _LAST_OFFSET else bounds)
     return found
 
 

@@ -122,7 +122,7 @@ def _weight_of(tables: TableState, table: str, weights: Any) -> tuple[str, Any]:
             value = getattr(value, "weight", value)
             require_kind(tables.name, f"weights['{table}']", value, torch.Tensor, "a module with a weight, a tensor or an array")
         return table, value
-    ends = [f"embedding_bags.{table}.weight", f"embeddings.{table}.weight", f"{table}.weight"]
+    ends = [tables.key_of(table), f"embedding_bags.{table}.weight", f"embeddings.{table}.weight", f"{table}.weight"]
     if len(tables.configs) == 1:
         ends.append("weight")
     for end in ends:

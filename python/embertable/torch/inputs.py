@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from .._core import DataError
 from ..steps import Ids, data_error, splits_of_lengths, splits_of_offsets
 from .accelerator import IdsAhead
 
-__all__ = ["Reader", "elements_of", "is_jagged", "is_keyed", "rows_of_nested", "shaped_as", "tensors_read", "weights_of"]
+__all__ = ["Reader", "elements_of", "is_jagged", "is_keyed", "lengths_of", "rows_of_nested", "shaped_as", "tensors_read", "weights_of"]
 
 _INTEGERS = (torch.int64, torch.int32)
 _HINT_OF_LENGTHS = "; if these are lengths, offsets are torch.cumsum(lengths, 0) - lengths"
@@ -49,16 +49,28 @@ def rows_of_nested(tensor: torch.Tensor) -> tuple[torch.Tensor, list[int]]:
     return torch.cat(parts) if parts else torch.empty(0, dtype=tensor.dtype, device=tensor.device), list(map(len, parts))
 
 
-def elements_of(what: str, ids: torch.Tensor) -> torch.Tensor:
-    """The ids of a tensor of any shape, nested or not, in one that is not nested."""
+def lengths_of(keyed: Any) -> torch.Tensor:
+    """The lengths of all bags of keyed jagged tensors, one feature after the other."""
+    bounds, are_lengths = _bounds_of(keyed)
+    return bounds if are_lengths else bounds.diff()
+
+
+def elements_of(ids: torch.Tensor, name: str, what: str) -> torch.Tensor:
+    """The ids of a tensor of any shape, nested or not, in one that is not nested. name and what begin messages."""
     if not ids.is_nested:
         return ids
     if ids.layout != torch.jagged:
         return rows_of_nested(ids)[0]
-    if getattr(ids, "_lengths", None) is not None:
-        raise NotImplementedError(f"{what} are a nested tensor with holes: give it .contiguous()")
+    _require_plain_jagged(ids, name, what)
     values: torch.Tensor = ids.values()  # type: ignore[no-untyped-call]
     return values
+
+
+def _require_plain_jagged(ids: Any, name: str, what: str) -> None:
+    if getattr(ids, "_lengths", None) is not None:
+        raise NotImplementedError(f"{name}: {what} are a nested tensor with holes: give it .contiguous()")
+    if getattr(ids, "_ragged_idx", 1) != 1:
+        raise NotImplementedError(f"{name}: {what} are a nested tensor whose second dimension is not the ragged one: transpose it")
 
 
 def shaped_as(ids: Any, rows: torch.Tensor) -> torch.Tensor:
@@ -212,27 +224,26 @@ class Reader:
 
     # Several features
 
-    def keyed(self, batch: Any, features: Sequence[str], weighted: bool) -> list[Ids]:
-        """Of a KeyedJaggedTensor, the features of these names."""
+    def keyed(self, batch: Any, features: Sequence[str], weighted: bool, apart: bool = False) -> list[Ids]:
+        """Of a KeyedJaggedTensor, the features of these names. apart: each id is looked up by itself."""
         keys = list(batch.keys())
         place = {key: index for index, key in enumerate(keys)}
         self.require_features(keys, features)
+        self.require_different(keys)
         self.require_same_samples(batch)
         values = self.integers(batch.values(), "values")
         bounds, are_lengths = _bounds_of(batch)
-        splits = self.integers(bounds, "lengths" if are_lengths else "offsets")
-        if are_lengths:
-            splits = splits_of_lengths(splits)
+        splits = self._splits_of(bounds, "the batch") if are_lengths else self.integers(bounds, "offsets")
         given = weights_of(batch)
         self.require_weights(given, weighted)
         weights = None if given is None else self.weights(given, "weights", (len(values),))
-        return self.parts(values, splits, weights, len(keys), [place[name] for name in features])
+        return self.parts(values, splits, weights, len(keys), [place[name] for name in features], apart)
 
-    def keyed_singles(self, batch: Any, features: Sequence[str]) -> list[Ids]:
-        """The same without weights, each id by itself."""
-        return [ids.apart() for ids in self.keyed(batch, features, False)]
+    def require_different(self, keys: Sequence[str]) -> None:
+        if len(set(keys)) < len(keys):
+            raise ValueError(f"{self.name}: the features of a batch must have names that differ, got {list(keys)}")
 
-    def require_features(self, keys: Sequence[str], features: Sequence[str]) -> None:
+    def require_features(self, keys: Collection[str], features: Sequence[str]) -> None:
         missing: list[str] = []  # by a loop, which every torch compiles
         for name in features:
             if name not in keys and name not in missing:
@@ -250,24 +261,58 @@ class Reader:
             raise ValueError(f"{self.name}: the batch has {'no ' if weighted else ''}weights, and is_weighted is {weighted}: "
                              + ("give weights" if weighted else "make the collection with is_weighted=True, or give none"))
 
-    def parts(self, values: np.ndarray, splits: np.ndarray, weights: np.ndarray | None, keys: int,
-              places: Sequence[int]) -> list[Ids]:
-        """The features at these places of arrays that hold `keys` features, one after the other."""
-        samples, rest = divmod(len(splits) - 1, keys)
+    def samples_of(self, bags: int, keys: int) -> int:
+        """The number of samples of a batch that has lengths of so many bags."""
+        samples, rest = divmod(bags, keys)
         if rest or samples < 0:
-            raise ValueError(f"{self.name}: the batch has lengths of {len(splits) - 1} bags, which are no whole number for each of "
-                             f"its {keys} features")
+            raise ValueError(f"{self.name}: the batch has lengths of {bags} bags, which are no whole number for each of its {keys} features")
+        return samples
+
+    def parts(self, values: np.ndarray, splits: np.ndarray, weights: np.ndarray | None, keys: int,
+              places: Sequence[int], apart: bool = False) -> list[Ids]:
+        """The features at these places of arrays that hold `keys` features, one after the other."""
+        samples = self.samples_of(len(splits) - 1, keys)
         bounds = splits[::samples] if samples else splits[:1].repeat(keys + 1)
         if bounds[0] != 0 or bounds[-1] != len(values) or (np.diff(bounds) < 0).any():
             raise ValueError(f"{self.name}: the batch has {len(values)} ids, and its lengths say that features end at "
                              f"{bounds[1:].tolist()}: they must rise to the number of the ids")
+        if apart:
+            self._require_lengths(splits, "the batch")
         found = []
         for feature, place in enumerate(places):
             part = splits[place * samples:(place + 1) * samples + 1]
             begin, end = int(part[0]), int(part[-1])
-            found.append(Ids(values[begin:end], part - begin if begin else part, None if weights is None else weights[begin:end],
-                             self._padding[feature]))
+            part = part - begin if begin else part
+            found.append(Ids(values[begin:end], None if apart else part, None if weights is None else weights[begin:end],
+                             self._padding[feature], part if apart else None))
         return found
+
+    def apart(self, ids: Any, offsets: Any, feature: int) -> Ids:
+        """Ids in bags, each of which is looked up by itself: a jagged tensor, or values and offsets with the last one."""
+        what = self.what[feature]
+        if offsets is None:
+            values, splits = self.integers(ids.values(), what), self._splits_of(ids.lengths(), what)
+        else:
+            values, splits = self.integers(ids, what), self.integers(offsets, f"offsets of {what}")
+        if values.ndim != 1:
+            raise ValueError(f"{self.name}: {what} must be 1-D where they have lengths, got shape {values.shape}")
+        self._require_lengths(splits, what)
+        if splits[-1] != len(values):
+            raise ValueError(f"{self.name}: lengths of {what} must add up to the number of ids, {len(values)}, got {splits[-1]}")
+        return Ids(values, padding=self._padding[feature], bags=splits)
+
+    def _splits_of(self, lengths: Any, what: str) -> np.ndarray:
+        found = self.integers(lengths, f"lengths of {what}")
+        if found.ndim != 1:
+            raise ValueError(f"{self.name}: lengths of {what} must be 1-D, got shape {found.shape}")
+        return splits_of_lengths(found)
+
+    def _require_lengths(self, splits: np.ndarray, what: str) -> None:
+        """Where the engine gets no splits, which it would check."""
+        lengths = np.diff(splits)
+        if (lengths < 0).any():
+            at = int(np.flatnonzero(lengths < 0)[0])
+            raise ValueError(f"{self.name}: lengths of {what} must not be negative, got {lengths[at]} at position {at}")
 
     def named(self, batch: Mapping[str, Any], used: Sequence[str]) -> list[Ids]:
         """Of a dict: ids, (ids, offsets) or (ids, offsets, weights) by feature. `used`: the feature of each output."""
@@ -336,13 +381,12 @@ class Reader:
     def _ragged(self, ids: Any, what: str) -> tuple[np.ndarray, np.ndarray, Any]:
         if isinstance(ids, torch.Tensor) and ids.is_nested:
             if ids.layout == torch.jagged:
-                if getattr(ids, "_lengths", None) is not None:
-                    raise NotImplementedError(f"{self.name}: {what} are a nested tensor with holes: give it .contiguous()")
+                _require_plain_jagged(ids, self.name, what)
                 return self.integers(ids.values(), what), self.integers(ids.offsets(), what), None  # type: ignore[attr-defined]
             rows, lengths = rows_of_nested(ids)
             return self.integers(rows, what), splits_of_lengths(np.array(lengths, np.int64)), None
         if is_jagged(ids):
-            return self.integers(ids.values(), what), splits_of_lengths(self.integers(ids.lengths(), what)), weights_of(ids)
+            return self.integers(ids.values(), what), self._splits_of(ids.lengths(), what), weights_of(ids)
         if hasattr(ids, "row_splits"):
             return np.asarray(ids.values), np.asarray(ids.row_splits), None
         raise TypeError(f"{self.name}: {what} must be a tensor, got {type(ids).__name__}")
@@ -354,7 +398,7 @@ class Reader:
             values, lengths = rows_of_nested(weights)
             own = splits_of_lengths(np.array(lengths, np.int64))
         else:
-            values, own = weights.values(), splits_of_lengths(self.integers(weights.lengths(), f"weights of {what}"))
+            values, own = weights.values(), self._splits_of(weights.lengths(), f"weights of {what}")
         if not np.array_equal(own, splits):
             raise ValueError(f"{self.name}: weights of {what} must have the bags of the ids")
         return values

@@ -57,6 +57,7 @@ class TableModule(torch.nn.Module):
     """What the modules have in common: an engine of one or more tables."""
 
     _key = "weight"  # of the rows in a state_dict, as in that of nn.EmbeddingBag; that of a collection has {table}
+    _pooled = True  # whether the rows of a sample are combined
 
     def __init__(self, name: str, tables: Sequence[TableConfig], features: Sequence[Feature], optimizer: Optimizer | None, *,
                  strategy: EngineStrategy | None, seed: int | None, rank_gradients: str, gradient_policy: Literal["error", "allow"],
@@ -148,7 +149,7 @@ class TableModule(torch.nn.Module):
         self._table_state.keep_in(run)
 
     def extra_repr(self) -> str:
-        tables = ", ".join(f"{name}: {t.vocabulary_size} x {t.dim} {t.combiner}" for name, t in self._tables.items())
+        tables = ", ".join(f"{name}: {t.vocabulary_size} x {t.dim}{f' {t.combiner}' if self._pooled else ''}" for name, t in self._tables.items())
         return f"{tables}; {', '.join(sorted({str(t.optimizer) for t in self._tables.values()}))}"
 
     # What torch calls
@@ -394,7 +395,6 @@ _INSTEAD = {
     "scale_grad_by_freq": "gradients are not scaled by how often an id comes; mode='mean' divides by the ids of a bag",
     "_weight": "from_pretrained(rows) takes rows, and so does initializer=embertable.Initializer.values(rows)",
     "_freeze": "from_pretrained(rows) makes rows that do not change",
-    "need_indices": "the batch has them",
 }
 
 
@@ -479,6 +479,8 @@ class EmbeddingBag(_OneTable):
 class Embedding(_OneTable):
     """As torch.nn.Embedding: a row for each id, whatever the shape of the ids. Ids of `padding_idx` give zeros."""
 
+    _pooled = False
+
     def __init__(self, num_embeddings: int, embedding_dim: int, *, padding_idx: int | None = None, optimizer: Optimizer,
                  initializer: Initializer | None = None, strategy: EngineStrategy | None = None, seed: int | None = None,
                  rank_gradients: str = "mean", gradient_policy: Literal["error", "allow"] = "error", out_of_range: Literal["error", "drop"] = "error",
@@ -498,11 +500,11 @@ class Embedding(_OneTable):
         if torch.compiler.is_compiling():
             if not isinstance(input, torch.Tensor):
                 raise TypeError(f"{self._steps.name}: ids must be a tensor where code is compiled, got {type(input).__name__}")
-            ids = elements_of(f"{self._steps.name}: ids", input)
+            ids = elements_of(input, self._steps.name, "ids")
             return shaped_as(input, self._look_up_compiled(*pack_singles(ids))[0])
         if tracing_state() is not None:
             refuse_trace(self._steps.name)
-        ids = elements_of(f"{self._steps.name}: ids", input) if isinstance(input, torch.Tensor) else input
+        ids = elements_of(input, self._steps.name, "ids") if isinstance(input, torch.Tensor) else input
         plain = self._look_up_plain((ids,), SINGLES)
         rows = plain if plain is not None else self._look_up(ids, lambda: [self._reader.single(ids)])
         return shaped_as(input, rows[0])

@@ -116,10 +116,14 @@ class TableState:
 
     # Rows
 
+    def key_of(self, table: str) -> str:
+        """The key of a table's rows in a state_dict."""
+        return self._key.format(table=table)
+
     def variables(self) -> Iterator[tuple[str, str, str, tuple[int, ...]]]:
         """Key, table, variable and shape of every table and slot."""
         for info in self._steps.engine.tables:
-            key, shape = self._key.format(table=info.name), (info.vocabulary_size, info.dim)
+            key, shape = self.key_of(info.name), (info.vocabulary_size, info.dim)
             yield key, info.name, info.name, shape
             for slot in info.slots:
                 yield f"{key}.{slot.name}", info.name, f"{info.name}/{slot.name}", shape[:1] if slot.row_wise else shape

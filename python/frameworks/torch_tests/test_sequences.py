@@ -117,6 +117,39 @@ def test_padded(size):
     assert values.grad.tolist() == [[float(at < longest)] * 2 for length in lengths for at in range(length)]
 
 
+def test_errors_count_in_what_was_given():
+    for batch in (KeyedJaggedTensor(["seen", "liked", "user"], torch.tensor([1, 2, 3, ROWS, 4]), torch.tensor([0, 2, 0, 2, 1, 0])),
+                  {"seen": torch.tensor([1]), "user": torch.tensor([1]), "liked": jagged([3, ROWS], [0, 2])}):
+        with pytest.raises(et.DataError, match=f"feature 'liked', sample 1, position 1: id must be in 0..19 .* got {ROWS}") as caught:
+            sequences()(batch)
+        assert (caught.value.feature, caught.value.sample, caught.value.position) == ("liked", 1, 1)
+
+
+@pytest.mark.parametrize("arguments, kind, text", [
+    ((torch.ones(2),), TypeError, "either lengths or offsets must be given"),
+    (([1], torch.tensor([1])), TypeError, "values must be a tensor, got list"),
+    ((torch.ones(2), [1, 1]), TypeError, "lengths must be a tensor, got list"),
+    ((torch.ones(2), torch.tensor([1.0, 1.0])), ValueError, "lengths must be integers"),
+    ((torch.ones(2), torch.tensor([[1, 1]])), ValueError, r"lengths must be integers \[samples\], got torch.int64 of shape \(1, 2\)"),
+])
+def test_jagged_tensors_that_are_none(arguments, kind, text):
+    with pytest.raises(kind, match=text):
+        ett.JaggedTensor(*arguments)
+
+
+def test_lengths_that_are_not_those_of_the_values():
+    for lengths in [2, 1], [3, -1], [1, 0]:
+        made = ett.JaggedTensor(torch.ones(2, 3), torch.tensor(lengths))
+        for call in made.to_dense, made.to_padded_dense:
+            with pytest.raises(ValueError, match="lengths must not be negative, and add up to the number of values, 2; got"):
+                call()
+    made = ett.JaggedTensor(torch.ones(2), offsets=torch.tensor([0, 0, 2]))
+    assert made.lengths().tolist() == [0, 2] and made.offsets().tolist() == [0, 0, 2] and "lengths=tensor([0, 2])" in repr(made)
+    for size, kind, text in (-1, ValueError, "desired_length must be >= 0, got -1"), (2.0, TypeError, "desired_length must be an integer, got 2.0"):
+        with pytest.raises(kind, match=text):
+            made.to_padded_dense(size)
+
+
 def test_a_feature_of_several_tables():
     ours = ett.EmbeddingCollection([ett.EmbeddingConfig(ROWS, DIM, "a", ["x", "y"]), ett.EmbeddingConfig(ROWS, 2, "b", ["x"])], et.SGD(1.0))
     assert ours.embedding_names() == ["x@a", "y", "x@b"]
@@ -146,7 +179,9 @@ def test_states():
     again.load_state_dict(state)
     assert again.engine.digest() == ours.engine.digest()
     rows = {"model.ec.embeddings.films.weight": torch.rand(ROWS, DIM), "model.ec.embeddings.users.weight": torch.rand(30, 2)}
-    assert ett.import_state(ours, rows) == ["films", "users"]
+    pooled = {"model.ebc.embedding_bags.films.weight": torch.zeros(ROWS, DIM)}  # a table of another module that has the same name
+    assert ett.import_state(ours, {**pooled, **rows}) == ["films", "users"]
+    torch.testing.assert_close(rows_of(ours, "films"), rows["model.ec.embeddings.films.weight"])
     torch.testing.assert_close(rows_of(ours, "users"), rows["model.ec.embeddings.users.weight"])
 
 
@@ -159,12 +194,19 @@ def test_configurations():
         ett.EmbeddingCollection("ab", et.SGD(1.0))
     with pytest.raises(TypeError, match="EmbeddingCollection: need_indices is not offered: the batch has them"):
         ett.EmbeddingCollection([ett.EmbeddingConfig(ROWS, DIM, "a", ["x"])], et.SGD(1.0), need_indices=True)
+    with pytest.raises(NotImplementedError, match="strategy must have one replica in a process, got 2"):
+        sequences(strategy=et.EngineStrategy(replicas_per_host=2))
     with pytest.raises(TypeError, match="EmbeddingCollection: there is no argument 'is_weighted'"):
         ett.EmbeddingCollection([ett.EmbeddingConfig(ROWS, DIM, "a", ["x"])], et.SGD(1.0), is_weighted=True)
     theirs = types.SimpleNamespace(num_embeddings=5, embedding_dim=4, name="a", feature_names=["x"], data_type=types.SimpleNamespace(name="BF16"))
     ours = ett.EmbeddingCollection([theirs], et.SGD(1.0))
     assert ours.embedding_configs() == [theirs] and ours.engine.tables[0].row_type == "bfloat16"
-    assert "a: 5 x 4" in repr(ours)
+    assert "a: 5 x 4;" in repr(ours)
+
+
+def turned():
+    """Nested, and ragged in its third dimension."""
+    return torch.nested.nested_tensor([torch.ones(2, 3).long(), torch.ones(1, 3).long()], layout=torch.jagged).transpose(1, 2)
 
 
 @pytest.mark.parametrize("batch, kind, text", [
@@ -174,8 +216,26 @@ def test_configurations():
     (lambda: {"seen": (torch.tensor([1]), torch.tensor([0])), "liked": torch.tensor([1]), "user": torch.tensor([1])}, TypeError,
      "ids of feature 'seen' must be a tensor, or a JaggedTensor of values and lengths, got tuple"),
     (lambda: {"seen": jagged([1, 2], [1, 2]), "liked": torch.tensor([1]), "user": torch.tensor([1])}, ValueError,
-     "lengths of ids of feature 'seen' must not be negative, and add up to the number of ids, 2; got a sum of 3"),
-    (lambda: {"seen": jagged([1, 2], [3, -1]), "liked": torch.tensor([1]), "user": torch.tensor([1])}, ValueError, "must not be negative"),
+     "lengths of ids of feature 'seen' must add up to the number of ids, 2, got 3"),
+    (lambda: {"seen": jagged([1, 2], [3, -1]), "liked": torch.tensor([1]), "user": torch.tensor([1])}, ValueError,
+     "lengths of ids of feature 'seen' must not be negative, got -1 at position 1"),
+    (lambda: {"seen": JaggedTensor(torch.tensor([[1, 2]]), torch.tensor([1])), "liked": torch.tensor([1]), "user": torch.tensor([1])}, ValueError,
+     "ids of feature 'seen' must be 1-D where they have lengths, got shape"),
+    (lambda: {"seen": jagged([1, 2], [[1], [1]]), "liked": torch.tensor([1]), "user": torch.tensor([1])}, ValueError,
+     "lengths of ids of feature 'seen' must be 1-D, got shape"),
+    (lambda: {"seen": jagged([1, 2], [1.5, 0.5]), "liked": torch.tensor([1]), "user": torch.tensor([1])}, TypeError,
+     "lengths of ids of feature 'seen' must be int64 or int32, got float32"),
+    (lambda: {"seen": JaggedTensor(torch.tensor([1]), np.array([1])), "liked": torch.tensor([1]), "user": torch.tensor([1])}, TypeError,
+     "lengths of ids of feature 'seen' must be a tensor, got ndarray"),
+    (lambda: {"seen": keyed(), "liked": torch.tensor([1]), "user": torch.tensor([1])}, TypeError, "got KeyedJaggedTensor"),
+    (lambda: keyed(keys=("user", "user", "seen", "liked")), ValueError, "the features of a batch must have names that differ, got"),
+    (lambda: KeyedJaggedTensor(["user", "seen", "liked"], torch.tensor([1, 2, 3, 4]), torch.tensor([1, 1, 3, -1, 0, 0])), ValueError,
+     "lengths of the batch must not be negative, got -1 at position 3"),
+    (lambda: KeyedJaggedTensor(["user", "seen", "liked"], torch.tensor([1, 2, 3]), torch.ones(3, 1).long()), ValueError,
+     "lengths of the batch must be 1-D"),
+    (lambda: KeyedJaggedTensor(["user", "seen", "liked"], torch.tensor([1, 2, 3]), torch.tensor([1, 1, 1, 0])), ValueError,
+     "which are no whole number for each of its 3 features"),
+    (lambda: {"seen": torch.tensor([1]), "liked": turned(), "user": torch.tensor([1])}, NotImplementedError, "whose second dimension is not the ragged one"),
     (lambda: {"seen": torch.tensor([1.0]), "liked": torch.tensor([1]), "user": torch.tensor([1])}, TypeError,
      "ids of feature 'seen' must be int64 or int32, got float32"),
     (lambda: {"seen": torch.tensor([1]), "user": torch.tensor([1])}, KeyError, "the batch has no feature 'liked'; it has"),
@@ -249,7 +309,8 @@ class OfKeyed(torch.nn.Module):
 
     def forward(self, values, lengths):
         rows = self.tables(KeyedJaggedTensor(["user", "seen", "liked"], values, lengths))
-        return rows["seen"].values().square().sum() + rows["liked"].values().sum() * rows["user"].values().sum()
+        padded = rows["liked"].to_padded_dense(2), rows["liked"].to_padded_dense()
+        return rows["seen"].values().square().sum() + (padded[0].sum() + padded[1].sum()) * rows["user"].values().sum()
 
 
 @pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
@@ -276,6 +337,25 @@ def test_compiled_with_keyed_jagged_tensors(backend):
             call(values, torch.tensor(lengths)).backward()
     for name in "films", "users":
         torch.testing.assert_close(rows_of(model.tables, name), rows_of(plain.tables, name))
+    torch._dynamo.reset()
+
+
+def test_compiled_as_eager():
+    """Padding and errors of each feature."""
+    make = lambda: ett.EmbeddingCollection([ett.EmbeddingConfig(ROWS, DIM, "a", ["x"], padding_idx=0), ett.EmbeddingConfig(ROWS, DIM, "b", ["y"]),
+                                            ett.EmbeddingConfig(ROWS, DIM, "c", ["z"], padding_idx=-1)], et.SGD(1.0), seed=3)
+    plain, model = make(), make()
+    compiled = torch.compile(model, fullgraph=True, backend="aot_eager")
+    ids = torch.tensor([0, 1, ROWS - 1])
+    batch = {"x": ids, "y": ett.JaggedTensor(ids, torch.tensor([2, 1])), "z": ids}
+    for call in plain, compiled:
+        rows = call(batch)
+        (rows["x"].sum() + rows["y"].values().sum() + rows["z"].sum()).backward()
+    assert model.engine.digest() == plain.engine.digest()
+    for lengths, text in ([3, -1], "lengths of ids of feature 'y' must not be negative"), ([1, 1], "lengths of ids of feature 'y' must add up to"):
+        with pytest.raises(ValueError, match=text):
+            compiled({**batch, "y": ett.JaggedTensor(ids, torch.tensor(lengths))})
+    assert model.engine.digest() == plain.engine.digest()
     torch._dynamo.reset()
 
 
