@@ -6,6 +6,7 @@
 
 #include "testing/engine/scene.h"
 #include "testing/executor.h"
+#include "testing/sanitized.h"
 
 namespace embertable {
 namespace {
@@ -270,10 +271,11 @@ TEST(EngineReference, Config87_NeitherThreadsNorHostsNorTheOrderOfWorkShow) {
   const std::uint64_t seed = test_seed();
   const auto executor = executors(seed);
   std::int64_t finely_cut_scenes = 0;
-  for (std::uint64_t i = 0; i < 12; ++i) {
+  constexpr std::uint64_t kScenes = kSanitized ? 6 : 12;
+  for (std::uint64_t i = 0; i < kScenes; ++i) {
     // The last ones cross the border of a piece of a row's gradient, 4096 output rows.
     const SceneLimits limits = {.rows = 900,
-                                .outputs = i < 10 ? 80 : 9000,
+                                .outputs = i + kScenes / 6 < kScenes ? 80 : 9000,
                                 .columns = 5,
                                 .replicas = 4,
                                 .any_rule = true,
