@@ -121,8 +121,8 @@ class CommandLine(unittest.TestCase):
         code, out, err = call("train", sided, *words[2:], self.folder / "sided")
         self.assertEqual([line.split()[1] for line in out.split("next:\n")[1].splitlines()], ["predict", "neighbors"], err)
         hashed = self.folder / "hashed.toml"
-        hashed.write_text('[data]\nfile = "ratings.csv"\nlabel = "rating"\nrange = [1, 5]\n[ids]\nuser.column = "user"\n'
-                          'item = { column = "item", hash = 50 }\n[model]\nkind = "mf"\n')
+        hashed.write_text('[data]\nfile = "ratings.csv"\nlabel = "rating"\nrange = [1, 5]\n[ids]\n'
+                          'user = { column = "user", min_count = 2 }\nitem = { column = "item", hash = 50 }\n[model]\nkind = "mf"\n')
         code, out, _ = call("train", hashed, *words[2:], self.folder / "hashed")
         self.assertEqual([line.split()[1] for line in out.split("next:\n")[1].splitlines()], ["predict"])
         code, out, _ = call("lookup", self.folder / "hashed", "--table", "item", "--key", "7", "--key", "8", "--json")
@@ -130,6 +130,8 @@ class CommandLine(unittest.TestCase):
         self.assertEqual([json.loads(line)["row"] for line in out.splitlines()], [25, 31])  # XXH3-64 * 50 >> 64
         code, _, err = call("lookup", self.folder / "hashed", "--table", "item", "--key", "seven")
         self.assertIn("table 'item': a key must be an integer, got 'seven'", err)
+        code, _, err = call("lookup", self.folder / "hashed", "--table", "user", "--key", "99999")
+        self.assertRegex(err, r"table 'user' has no key '99999'; rare and unknown keys as this one have row \d+")
 
     def test_a_part_without_records_has_no_loss(self):
         code, out, _ = call("synth", self.folder / "one", "--table", "a:5", "--records", "1", "--json")

@@ -444,6 +444,8 @@ class Init(unittest.TestCase):
         self.assertIn("must have records, got none", self.refused(self.write("data.csv", ["user,item"])))
         self.assertIn("must have records with as many fields as its first line, 1, got none and 2 others",
                       self.refused(self.write("data.csv", ["# ratings", "1,2,3", "4,5,6"])))
+        self.assertIn("must have records with as many fields as its first line, 2, got none and 2 others",
+                      self.refused(self.write("data.csv", ["Ratings, of films", "1,2,3", "4,5,6"])))
         (self.folder / "empty.csv").write_bytes(b"")
         self.assertIn("empty.csv", self.refused(self.folder / "empty.csv"))
         os.mkfifo(self.folder / "pipe")

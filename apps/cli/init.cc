@@ -478,19 +478,22 @@ class Draft {
   std::string lines_;
 };
 
+std::string called(char separator) {
+  if (separator == '\t') return "tabs";
+  if (separator == ' ') return "blanks";
+  return fmt::format("'{}'", separator);
+}
+
 void print_seen(const std::string& file, const SeenFile& seen, std::FILE* to) {
   if (seen.lists) {
     fmt::print(to, "{}: {}{} lines of a user and the user's items, integers\n", file,
                seen.all ? "" : "the first ", grouped(seen.records));
     return;
   }
-  const std::string separator = seen.format.separator == '\t' ? "tabs"
-                                : seen.format.separator == ' '
-                                    ? "blanks"
-                                    : fmt::format("'{}'", seen.format.separator);
   const bool is_one = seen.columns.size() == 1;
   fmt::print(to, "{}: {}{} records, {}, {}\n", file, seen.all ? "" : "the first ",
-             grouped(seen.records), is_one ? "one field each" : "fields between " + separator,
+             grouped(seen.records),
+             is_one ? "one field each" : "fields between " + called(seen.format.separator),
              seen.format.header ? "names in the first line" : "no names in the first line");
   if (seen.broken > 0 && !is_one)
     fmt::print(to, "  {} broken records are left out\n", grouped(seen.broken));

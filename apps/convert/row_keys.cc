@@ -63,7 +63,7 @@ std::int64_t RowKeys::known_or_hashed(const std::string& text, Key key) const {
   throw KeyError(fmt::format(
       "table '{}' has no key '{}'{}", table_, text,
       ids_->out_of_vocabulary_rows() > 0
-          ? fmt::format("; row {} is that of rare and unknown keys like it", ids_->row(key))
+          ? fmt::format("; rare and unknown keys as this one have row {}", ids_->row(key))
           : ""));
 }
 

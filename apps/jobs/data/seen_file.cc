@@ -101,7 +101,7 @@ char separator_of(const std::string& path) {
     best = separator;
     best_broken = broken;
     best_fields = fields;
-    is_text = broken > records;
+    is_text = broken > records && records > 1;  // else the first line is not as the others
   }
   if (is_text && first_record(path, '\t').size() == 1) return '\t';
   return best_fields < 2 && has_numbers_between_blanks(path) ? ' ' : best;

@@ -4,7 +4,8 @@
 
 EmbeddingBag, Embedding, EmbeddingBagCollection and EmbeddingCollection take the inputs of torch's and torchrec's modules of
 these names. They have no parameters: backward applies their own optimizer, so that torch.optim and DistributedDataParallel
-see the dense part alone. `save` and `load` commit a whole training as one step. This module imports torch; the rest of the package does not.
+see the dense part alone. `save` and `load` commit a whole training as one step. This module imports torch; the rest of the
+package does not.
 """
 
 import torch as _torch
