@@ -1,6 +1,6 @@
 """What the command line prints and which exit codes it gives.
 
-Usage: cli_test.py EMBERTABLE
+Usage: command_line_test.py EMBERTABLE
 """
 
 import json
