@@ -77,7 +77,7 @@ def shaped_as(ids: Any, rows: torch.Tensor) -> torch.Tensor:
     """Rows, one for each of `elements_of(ids)`, in the shape of the ids."""
     dim = rows.shape[-1]
     if not (isinstance(ids, torch.Tensor) and ids.is_nested):
-        return rows.view(*ids.shape, dim)
+        return rows if ids.ndim == 1 else rows.view(*ids.shape, dim)
     if ids.layout == torch.jagged:
         return torch.nested.nested_tensor_from_jagged(rows.view(*ids.values().shape, dim), ids.offsets())  # type: ignore[no-untyped-call, attr-defined]
     parts = rows.split([one.numel() for one in ids.unbind()])
@@ -309,10 +309,10 @@ class Reader:
 
     def _require_lengths(self, splits: np.ndarray, what: str) -> None:
         """Where the engine gets no splits, which it would check."""
-        lengths = np.diff(splits)
-        if (lengths < 0).any():
-            at = int(np.flatnonzero(lengths < 0)[0])
-            raise ValueError(f"{self.name}: lengths of {what} must not be negative, got {lengths[at]} at position {at}")
+        falls = splits[1:] < splits[:-1]
+        if falls.any():
+            at = int(falls.argmax())
+            raise ValueError(f"{self.name}: lengths of {what} must not be negative, got {splits[at + 1] - splits[at]} at position {at}")
 
     def named(self, batch: Mapping[str, Any], used: Sequence[str]) -> list[Ids]:
         """Of a dict: ids, (ids, offsets) or (ids, offsets, weights) by feature. `used`: the feature of each output."""

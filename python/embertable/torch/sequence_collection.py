@@ -128,7 +128,8 @@ class EmbeddingCollection(Collection):
             rows = self._look_up_compiled(*pack_keyed(self._reader, features, self._used, False, apart=True))
         else:
             rows = self._look_up(features, lambda: self._reader.keyed(features, self._used, False, apart=True))
-        return {name: JaggedTensor(mine, lengths[keys.index(used)]) for name, used, mine in zip(self._names, self._used, rows)}
+        by_key = dict(zip(keys, lengths.unbind()))
+        return {name: JaggedTensor(mine, by_key[used]) for name, used, mine in zip(self._names, self._used, rows)}
 
     def _of_mapping(self, features: Mapping[str, Any]) -> dict[str, Any]:
         self._reader.require_features(features, self._used)
