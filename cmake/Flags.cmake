@@ -27,8 +27,8 @@ add_compile_options(
   -Wno-psabi)                     # vectors wider than the baseline stay within one file
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   add_compile_options(-Wno-restrict) # gcc 12 wrongly warns of `"text" + std::string` (PR 105651)
-  # gcc begins to look for garbage at 128 MiB, which takes a tenth of the time of units of several sources. They grow by
-  # a fifth at most, to 1.6 GB.
+  # gcc begins to look for garbage at 128 MiB, which takes a tenth of the time of units of several sources. One that
+  # took 1.3 GB of memory takes 1.6.
   add_compile_options(--param=ggc-min-heapsize=1048576)
 endif()
 
