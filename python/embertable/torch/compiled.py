@@ -124,9 +124,9 @@ def _unpacked(reader: Reader, tensors: Sequence[torch.Tensor], form: Sequence[in
 
 def _samples(tensors: Sequence[torch.Tensor], form: Sequence[int], features: int) -> list[Any]:
     """The number of samples of each feature, as far as shapes tell."""
-    if form[0] & _KEYED and form[0] & _SINGLES:  # how many ids are whose, only offsets tell
-        return [torch.library.get_ctx().new_dynamic_size() for _ in range(features)]
     if form[0] & _KEYED:
+        if form[0] & _SINGLES:  # how many ids are whose, only offsets tell
+            return [torch.library.get_ctx().new_dynamic_size() for _ in range(features)]
         return [(tensors[1].shape[0] - 1) // form[1]] * features
     found, rest = [], iter(tensors)
     for code in form:

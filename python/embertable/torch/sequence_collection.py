@@ -23,21 +23,20 @@ class JaggedTensor:
     """As torchrec's: what sequences of several samples have, one after the other.
 
     values: [elements, ...]. lengths: [samples], integers; or offsets: [samples + 1], where each sequence begins, and the end.
-    The tensors are kept as they are.
     """
 
     def __init__(self, values: torch.Tensor, lengths: torch.Tensor | None = None, *, offsets: torch.Tensor | None = None) -> None:
-        if (lengths is None) == (offsets is None):
-            raise TypeError("JaggedTensor: either lengths or offsets must be given")
         require_kind("JaggedTensor", "values", values, torch.Tensor, "a tensor")
-        for what, bounds in ("lengths", lengths), ("offsets", offsets):
-            if bounds is None:
-                continue
-            require_kind("JaggedTensor", what, bounds, torch.Tensor, "a tensor")
-            if bounds.dim() != 1 or bounds.is_floating_point() or bounds.dtype is torch.bool:
-                raise ValueError(f"JaggedTensor: {what} must be integers [samples], got {bounds.dtype} of shape {tuple(bounds.shape)}")
-        self._values = values
-        self._lengths = lengths if offsets is None else offsets.diff()
+        if offsets is not None and lengths is None:
+            _require_integers("offsets", "[samples + 1]", offsets)
+            if not torch.compiler.is_compiling() and offsets.is_cpu and (len(offsets) == 0 or int(offsets[0]) != 0):
+                raise ValueError(f"JaggedTensor: offsets must begin with 0, got {offsets.tolist()}")
+            lengths = offsets.diff()
+        elif lengths is None or offsets is not None:
+            raise TypeError("JaggedTensor: either lengths or offsets must be given")
+        else:
+            _require_integers("lengths", "[samples]", lengths)
+        self._values, self._lengths = values, lengths
 
     def __repr__(self) -> str:
         return f"JaggedTensor(values={self._values}, lengths={self._lengths})"
@@ -46,23 +45,21 @@ class JaggedTensor:
         return self._values
 
     def lengths(self) -> torch.Tensor:
-        assert self._lengths is not None
         return self._lengths
 
     def offsets(self) -> torch.Tensor:
         """[samples + 1]: where each sequence begins, and the number of elements."""
-        lengths = self.lengths()
-        return torch.cat([lengths.new_zeros(1), lengths.cumsum(0)])
+        return torch.cat([self._lengths.new_zeros(1), self._lengths.cumsum(0)])
 
     def to_dense(self) -> list[torch.Tensor]:
         """The sequence of each sample, [length, ...]."""
         self._require_sum()
-        return list(self._values.split(self.lengths().tolist()))
+        return list(self._values.split(self._lengths.tolist()))
 
     def to_padded_dense(self, desired_length: int | None = None, padding_value: float = 0.0) -> torch.Tensor:
         """[samples, desired_length, ...], by default the longest length. Longer sequences are cut, others are filled up."""
         self._require_sum()
-        values, lengths = self._values, self.lengths().to(self._values.device)
+        values, lengths = self._values, self._lengths.to(self._values.device)
         if desired_length is None:
             desired_length = int(lengths.max()) if len(lengths) else 0
         elif not torch.compiler.is_compiling():
@@ -76,12 +73,18 @@ class JaggedTensor:
 
     def _require_sum(self) -> None:
         """Where lengths can be read without waiting."""
-        lengths = self.lengths()
+        lengths = self._lengths
         if torch.compiler.is_compiling() or not lengths.is_cpu:
             return
         if int(lengths.sum()) != len(self._values) or (lengths < 0).any():
             raise ValueError(f"JaggedTensor: lengths must not be negative, and add up to the number of values, {len(self._values)}; got "
                              f"{lengths.tolist()}")
+
+
+def _require_integers(what: str, shape: str, bounds: Any) -> None:
+    require_kind("JaggedTensor", what, bounds, torch.Tensor, "a tensor")
+    if bounds.dim() != 1 or bounds.is_floating_point() or bounds.dtype is torch.bool:
+        raise ValueError(f"JaggedTensor: {what} must be integers {shape}, got {bounds.dtype} of shape {tuple(bounds.shape)}")
 
 
 class EmbeddingCollection(Collection):

@@ -3,7 +3,15 @@
 import contextlib
 import os
 
+import pytest
 import torch
+
+
+def real_jagged_tensors():
+    """torchrec's own module of them; skips a test where it cannot be imported."""
+    return pytest.importorskip("torchrec.sparse.jagged_tensor", exc_type=ImportError, reason=(
+        "needs torchrec: beside torch 2.14, pip install --no-deps torchrec tensordict fbgemm-gpu-cpu==1.9.0, then pyvers iopath "
+        "pyre-extensions torchmetrics"))
 
 
 class JaggedTensor:

@@ -9,7 +9,7 @@ import torch
 import embertable as et
 import embertable.torch as ett
 from small_modules import DIM, ROWS, bag, collection, rows_of
-from stand_ins import JaggedTensor, KeyedJaggedTensor
+from stand_ins import JaggedTensor, KeyedJaggedTensor, real_jagged_tensors
 
 
 def of_torch(module, **options):
@@ -227,8 +227,7 @@ def test_weights_of_keyed_jagged_tensors():
 
 
 def test_real_keyed_jagged_tensors():
-    sparse = pytest.importorskip("torchrec.sparse.jagged_tensor", reason="pip install --no-deps torchrec tensordict",
-                                 exc_type=ImportError)
+    sparse = real_jagged_tensors()
     batch = sparse.KeyedJaggedTensor(keys=["film", "user"], values=torch.tensor([1, 2, 4, 5, 6]), lengths=torch.tensor([2, 0, 2, 1]))
     ours = collection()
     torch.testing.assert_close(ours(batch).values(), ours(keyed()).values())

@@ -13,7 +13,7 @@ import torch
 import embertable as et
 import embertable.torch as ett
 from small_modules import DIM, ROWS, rows_of
-from stand_ins import JaggedTensor, KeyedJaggedTensor, on_late_accelerator
+from stand_ins import JaggedTensor, KeyedJaggedTensor, on_late_accelerator, real_jagged_tensors
 
 
 def sequences(optimizer=None, **options):
@@ -143,6 +143,11 @@ def test_lengths_that_are_not_those_of_the_values():
         for call in made.to_dense, made.to_padded_dense:
             with pytest.raises(ValueError, match="lengths must not be negative, and add up to the number of values, 2; got"):
                 call()
+    for offsets, text in (torch.tensor([1, 3]), r"offsets must begin with 0, got \[1, 3\]"), (torch.ones(2), r"offsets must be integers \[samples \+ 1\]"):
+        with pytest.raises(ValueError, match=text):
+            ett.JaggedTensor(torch.ones(2), offsets=offsets)
+    with pytest.raises(TypeError, match="either lengths or offsets must be given"):
+        ett.JaggedTensor(torch.ones(2), torch.tensor([2]), offsets=torch.tensor([0, 2]))
     made = ett.JaggedTensor(torch.ones(2), offsets=torch.tensor([0, 0, 2]))
     assert made.lengths().tolist() == [0, 2] and made.offsets().tolist() == [0, 0, 2] and "lengths=tensor([0, 2])" in repr(made)
     for size, kind, text in (-1, ValueError, "desired_length must be >= 0, got -1"), (2.0, TypeError, "desired_length must be an integer, got 2.0"):
@@ -253,7 +258,7 @@ def test_batches_that_are_refused(batch, kind, text):
 
 
 def test_real_jagged_tensors():
-    sparse = pytest.importorskip("torchrec.sparse.jagged_tensor", reason="pip install --no-deps torchrec tensordict", exc_type=ImportError)
+    sparse = real_jagged_tensors()
     like = keyed()
     ours = sequences()
     real = sparse.KeyedJaggedTensor(keys=like.keys(), values=like.values(), lengths=like.lengths())
