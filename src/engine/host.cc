@@ -64,7 +64,9 @@ void Host::forward(Step& step, std::span<const std::span<float>> values, Step* n
     make_ready(*next);
     remote_rows_.ask_ahead(of(*next), next->training ? number + (step.training ? 1 : 0) : -1);
   }
+  const auto looked_up = std::chrono::steady_clock::now();
   const std::int32_t workers = forward_.run(mine, workers_, level_);
+  mine.lookup_seconds = seconds_since(looked_up);
   last_forward_ = {workers, seconds_since(begin)};
 }
 
@@ -81,6 +83,8 @@ void Host::make_ready(Step& step) const {
         step.training ? RowRanges::of_rows(table.rows.rows, step.cuts[t].once_ranges) : RowRanges();
     table.reads_to_level2 = reads_through_level2(shares_[t].unique.load(std::memory_order_relaxed));
   }
+  divide_among_tables(mine);
+  mine.keeps_tables = affinity_.keeps_tables();
 }
 
 /// Lists what the cores of this host look up, table by table. It is the same each time that the
@@ -125,11 +129,14 @@ void Host::prepare_update(Step& step, std::span<const float> rates, std::int64_t
   last_update_ = {0, seconds_since(begin)};
 }
 
-void Host::update() {
+void Host::update(Step& step) {
   const AtWork here(*executor_);
   const auto begin = std::chrono::steady_clock::now();
   const std::int32_t workers = backward_.run(workers_);
-  last_update_ = {workers, last_update_.seconds + seconds_since(begin)};
+  const double seconds = seconds_since(begin);
+  const HostStep& mine = of(step);
+  affinity_.took(mine.keeps_tables, mine.floats, mine.lookup_seconds + seconds);
+  last_update_ = {workers, last_update_.seconds + seconds};
 }
 
 std::int64_t Host::row_of(const Step& step, std::size_t table, const LookupPlan& plan,

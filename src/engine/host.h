@@ -13,6 +13,7 @@
 #include "engine/setup/assembly.h"
 #include "engine/tables.h"
 #include "kernels/level.h"
+#include "step/affinity_choice.h"
 #include "step/backward.h"
 #include "step/exchange_gradients.h"
 #include "step/fetch_remote_rows.h"
@@ -64,8 +65,8 @@ class Host {
   /// dynamic tag; number: of the step, from 1.
   void prepare_update(Step& step, std::span<const float> rates, std::int64_t number);
 
-  /// Runs the update that was prepared.
-  void update();
+  /// Runs the update of the step that was prepared.
+  void update(Step& step);
 
   /// Returns the row number in the whole table of an entry of a plan that this host has looked up.
   std::int64_t row_of(const Step& step, std::size_t table, const LookupPlan& plan,
@@ -116,6 +117,7 @@ class Host {
   UniqueRows unique_rows_;
   GradientExchange gradient_exchange_;
   BackwardRun backward_;
+  AffinityChoice affinity_;
   Effort last_forward_, last_update_;
   std::vector<std::int64_t> named_rows_;  ///< by table
 };

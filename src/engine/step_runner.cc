@@ -153,7 +153,7 @@ void StepRunner::update(Step& step) {
   step.refused = true;
   hosts_->run([&](Host& host) { host.prepare_update(step, step.rates, number); });
   step.refused = false;
-  progress_.fail_if_thrown([&] { hosts_->run([&](Host& host) { host.update(); }); });
+  progress_.fail_if_thrown([&] { hosts_->run([&](Host& host) { host.update(step); }); });
   progress_.steps().count_update();
   summed_step_ = number;
   count_update(step);

@@ -83,6 +83,7 @@ class BackwardRun {
     std::int64_t first = 0, last = 0;  ///< rows first <= r < last
   };
 
+  double place_of(const UpdateItem& item) const;
   void update_small(const UpdateItem& item, GroupScratch& scratch);
   void step_other_rows(Workers& workers);
 
@@ -90,6 +91,8 @@ class BackwardRun {
   std::vector<Table> tables_;
   const std::span<NamedShares> shares_;
   std::vector<UpdateItem> items_;
+  DealtItems dealt_;  ///< the same items
+  bool keeps_tables_ = false;
   std::vector<RowRun> row_runs_;  ///< runs of tables where every row steps
   HotRows hot_;
   ScratchPool scratch_;

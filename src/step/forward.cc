@@ -176,7 +176,8 @@ std::int32_t ForwardRun::run(const HostStep& step, Workers& workers, SimdLevel l
   }
   items_.clear();
   items_.reserve(most_items);  // enough whatever the next batch's ids are
-  std::int64_t floats = 0;     // floats that all items move
+  dealt_.start(workers.count(), most_items);
+  std::int64_t floats = 0;  // floats that all items move
   const std::int64_t item_floats = lookup_item_floats(all_floats, workers.count());
   for (const TableRun& table : step.tables) {
     for (const FeatureRun& feature : table.features) {
@@ -186,8 +187,11 @@ std::int32_t ForwardRun::run(const HostStep& step, Workers& workers, SimdLevel l
       const std::int64_t output_floats =
           ((plan.row.size + plan.outputs - 1) / plan.outputs + 1) * table.rows.dim;
       const std::int64_t run = std::clamp(item_floats / output_floats, kLeastLookupRows, kTileRows);
-      for (std::int64_t first = 0; first < plan.outputs; first += run)
-        items_.push_back({{&table, &feature, first, std::min(plan.outputs, first + run)}, {}});
+      for (std::int64_t first = 0; first < plan.outputs; first += run) {
+        const std::int64_t last = std::min(plan.outputs, first + run);
+        items_.push_back({{&table, &feature, first, last}, {}});
+        dealt_.add(feature.part.at(first, last, plan.outputs));
+      }
       floats += plan.outputs * output_floats;
     }
   }
@@ -201,13 +205,14 @@ std::int32_t ForwardRun::run(const HostStep& step, Workers& workers, SimdLevel l
         if (plan.tile_begin(tile + 1) == plan.tile_begin(tile)) continue;
         items_.push_back(
             {{}, {&plan, &table.plan, tile, static_cast<std::uint32_t>(piece), first_entry}});
+        dealt_.add(feature.part.at(tile, tile + 1, plan.tiles()));
       }
       floats += plan.row.size * 4;
       piece += pieces_for(plan.outputs);
       first_entry += plan.row.size;
     }
   }
-  return workers.run(std::ssize(items_), floats, [&](const WorkItem& work) {
+  const auto run_item = [&](const WorkItem& work) {
     StageLap lap;
     const Item& item = items_[work.index];
     if (work.index >= lookups) {
@@ -218,7 +223,9 @@ std::int32_t ForwardRun::run(const HostStep& step, Workers& workers, SimdLevel l
     const bool looks_up_next = work.next >= 0 && work.next < lookups;
     look_up(item.lookup, looks_up_next ? &items_[work.next].lookup : nullptr, level);
     lap.to(StepStage::kLookUp);
-  });
+  };
+  if (!step.keeps_tables) return workers.run(std::ssize(items_), floats, run_item);
+  return workers.run(dealt_, floats, run_item);
 }
 
 }  // namespace embertable

@@ -51,6 +51,7 @@ class ForwardRun {
   };
 
   std::vector<Item> items_;  ///< lookups first
+  DealtItems dealt_;         ///< the same items
 };
 
 }  // namespace embertable

@@ -64,6 +64,40 @@ TEST(Step, SumsRowsThenTheirGradients) {
     }
 }
 
+TEST(Step, GivesTheSameRowsWhereWorkersKeepTheirTables) {
+  std::vector<std::vector<std::uint32_t>> samples;
+  for (std::uint32_t i = 0; i < 3000; ++i) samples.push_back({i * i % 97, i % 100});
+  const Floats gradient(samples.size() * TinyStep::kDim, 0.1f);
+  std::vector<Floats> rows;
+  for (const bool keeps : {false, true}) {
+    TinyStep tiny(100, 3);
+    tiny.add(samples, gradient);
+    tiny.add(samples, gradient);
+    divide_among_tables(tiny.step);
+    tiny.step.keeps_tables = keeps;
+    Stages(4).step(tiny);
+    rows.push_back(tiny.rows());
+  }
+  EXPECT_EQ(rows[0], rows[1]);
+}
+
+TEST(Step, IsDividedByTheFloatsThatLookupsMove) {
+  TinyStep tiny(100);
+  tiny.add({{1, 2, 3}, {4, 5}}, {});  // five rows and two output rows
+  tiny.add({{}, {}, {}}, {});
+  divide_among_tables(tiny.step);
+  EXPECT_EQ(tiny.step.floats, 10 * TinyStep::kDim);
+  const PartOfStep &first = tiny.table().features[0].part, &second = tiny.table().features[1].part;
+  EXPECT_EQ(first.begin, 0);
+  EXPECT_EQ(first.end, 0.7);
+  EXPECT_EQ(second.begin, 0.7);
+  EXPECT_EQ(second.end, 1);
+  EXPECT_EQ(tiny.table().part.begin, 0);
+  EXPECT_EQ(tiny.table().part.end, 1);
+  EXPECT_EQ(first.at(0, 1, 2), 0.175);
+  EXPECT_EQ(second.at(0, 3, 3), 0.85);
+}
+
 TEST(Step, TakesSmallTablesAsAWhole) {
   TinyStep tiny(2);
   tiny.add({{1}, {1}}, {1, 2, 3, 4}, true);

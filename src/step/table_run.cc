@@ -161,6 +161,26 @@ void StepTable::step_by(const Optimizer& optimizer, SimdLevel level) {
   update_groups = rule.update_groups(level, optimizer, rows.dim, rows.type);
 }
 
+void divide_among_tables(HostStep& step) {
+  const auto floats_of = [](const TableRun& table, const FeatureRun& feature) {
+    return static_cast<double>((feature.plan->row.size + feature.plan->outputs) * table.rows.dim);
+  };
+  step.floats = 0;
+  for (const TableRun& table : step.tables)
+    for (const FeatureRun& feature : table.features) step.floats += floats_of(table, feature);
+  if (step.floats == 0) return;
+  double before = 0;
+  for (TableRun& table : step.tables) {
+    table.part.begin = before / step.floats;
+    for (FeatureRun& feature : table.features) {
+      feature.part.begin = before / step.floats;
+      before += floats_of(table, feature);
+      feature.part.end = before / step.floats;
+    }
+    table.part.end = before / step.floats;
+  }
+}
+
 ExpectedUpdate expected_update(const StepTable& table) {
   const std::int64_t bytes = updated_bytes(table.rows);
   return {.rows = table.placement ? table.placement->rows() : table.rows.rows,

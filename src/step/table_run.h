@@ -20,6 +20,17 @@
 
 namespace embertable {
 
+/// The part of a step's lookups that is a table's or a feature's: begin <= place < end, of 0..1.
+struct PartOfStep {
+  double begin = 0, end = 0;
+
+  /// Returns where elements first <= i < last of the part's `all` lie, by their middle.
+  double at(std::int64_t first, std::int64_t last, std::int64_t all) const {
+    const double middle = static_cast<double>(first + last) / 2;
+    return begin + (end - begin) * (middle / static_cast<double>(all));
+  }
+};
+
 /// One feature of one core on its way through a step.
 struct FeatureRun {
   LookupPlan* plan = nullptr;
@@ -27,6 +38,7 @@ struct FeatureRun {
   std::int64_t index = 0;           ///< number by which the caller finds it
   float* out = nullptr;             ///< activation, [plan->outputs, dim]; null: none is wanted
   const float* gradient = nullptr;  ///< gradient of the activation, its shape; null: zeros
+  PartOfStep part;
 };
 
 /// Rows of one table that one host needs from the others, and that they need from it. Empty with
@@ -68,6 +80,7 @@ struct TableRun : StepTable {
   bool reads_to_level2 = false;      ///< see reads_through_level2
   std::vector<FeatureRun> features;  ///< canonical order: core, feature
   TableRoute route;
+  PartOfStep part;
 
   std::int64_t entries() const;
 };
@@ -76,7 +89,10 @@ struct TableRun : StepTable {
 struct HostStep {
   std::vector<TableRun> tables;
   std::int32_t cores_per_host = 1;
-  Arena memory;  ///< memory of plans and routes; reset when the next step starts
+  bool keeps_tables = false;  ///< workers keep to tables of their own: see DealtItems
+  double lookup_seconds = 0;  ///< seconds of the region of the lookups
+  double floats = 0;          ///< floats that the lookups move
+  Arena memory;               ///< memory of plans and routes; reset when the next step starts
 };
 
 inline std::int64_t TableRun::entries() const {
@@ -84,6 +100,10 @@ inline std::int64_t TableRun::entries() const {
   for (const FeatureRun& feature : features) entries += feature.plan->row.size;
   return entries;
 }
+
+/// Sets the floats that a step's lookups move, and which part of them is each table's and each
+/// feature's.
+void divide_among_tables(HostStep& step);
 
 /// Returns what a table's rows and rule say of its updates; entries, outputs, shares and whether
 /// they come from one source are left as they are by default.

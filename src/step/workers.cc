@@ -30,4 +30,11 @@ std::int32_t Workers::run(std::int64_t items, std::int64_t floats,
   return static_cast<std::int32_t>(std::count(worked_.begin(), worked_.end(), true));
 }
 
+std::int32_t Workers::run(DealtItems& items, std::int64_t floats,
+                          FunctionRef<void(const WorkItem&)> body) {
+  if (count() == 1 || floats < inline_floats_) return run(items.size(), floats, body);
+  items.deal();
+  return run(items.size(), floats, [&](const WorkItem& work) { body(items.claim(work.worker)); });
+}
+
 }  // namespace embertable

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "embertable/executor.h"
+#include "step/dealt_items.h"
 
 namespace embertable {
 
@@ -28,6 +29,9 @@ class Workers {
   /// many workers ran at least one item.
   std::int32_t run(std::int64_t items, std::int64_t floats,
                    FunctionRef<void(const WorkItem&)> body);
+
+  /// The same for items that are dealt to the workers.
+  std::int32_t run(DealtItems& items, std::int64_t floats, FunctionRef<void(const WorkItem&)> body);
 
  private:
   Executor& executor_;
