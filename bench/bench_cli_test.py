@@ -119,7 +119,8 @@ class Runs(unittest.TestCase):
         self.assertEqual({(line["threads"], line["rows"], line["batches"], line["repetitions"]) for line in lines},
                          {(2, 1000, 2, 1)})
         self.assertEqual(len({line["machine"] for line in lines}), 1)
-        keys = ("workload machine threads rows standard_rows row_type batches repetitions lookups other_load forward backward step "
+        keys = ("workload machine threads rows standard_rows row_type batches repetitions lookups other_load "
+                "changed_line_ns forward backward step "
                 "gather_limit rmw_limit step_limit step_limit_all_bytes stages")
         self.assertEqual([list(line) for line in lines], [keys.split()] * 6)
         self.assertEqual(list(lines[0]["stages"]), ["enqueue", "forward", "backward", "step"])

@@ -5,12 +5,14 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <fstream>
 #include <limits>
 #include <thread>
 
 #include "base/memory_limits.h"
+#include "bench/machine/timing.h"
 
 namespace embertable::bench {
 namespace {
@@ -53,6 +55,38 @@ std::string machine_name() {
 std::size_t available_memory_bytes() {
   const std::int64_t left = memory_limits().left();
   return left == std::numeric_limits<std::int64_t>::max() ? 0 : static_cast<std::size_t>(left);
+}
+
+void ChangedLine::measure() {
+  constexpr int kTrips = 1000, kMostLooks = 1'000'000;
+  alignas(64) std::atomic<int> message = 0;  // odd ones are answered by the next; -1 is the last
+  std::thread other([&message] {
+    for (int seen = 0; seen >= 0; seen = message.load(std::memory_order_acquire))
+      if (int sent = seen; seen % 2 == 1)  // exchanged, so that a last one is never lost
+        message.compare_exchange_strong(sent, seen + 1, std::memory_order_acq_rel);
+  });
+  const auto is_answered = [&](int sent) {
+    message.store(sent, std::memory_order_release);
+    for (int look = 0; look < kMostLooks; ++look)
+      if (message.load(std::memory_order_acquire) != sent) return true;
+    return false;
+  };
+  bool answered = is_answered(1);  // not counted: the thread has to start
+  const double seconds = seconds_of([&] {
+    for (int trip = 1; trip <= kTrips && answered; ++trip) answered = is_answered(2 * trip + 1);
+  });
+  message.store(-1, std::memory_order_release);
+  other.join();
+  if (!answered) return;
+  const double ns = seconds * 1e9 / (2 * kTrips);
+  least = least == 0 ? ns : std::min(least, ns);
+  most = std::max(most, ns);
+}
+
+std::string ChangedLine::line() const {
+  if (most == 0) return "";
+  return fmt::format("  a line that another core has changed comes in {:.0f} to {:.0f} ns\n", least,
+                     most);
 }
 
 OtherLoad::OtherLoad() : machine_(machine_seconds()), own_(seconds_of_process()) {}

@@ -1,7 +1,5 @@
 #include "bench/training/run_load.h"
 
-#include "bench/machine/machine.h"
-
 namespace embertable::bench {
 
 LoadResult run_load(const Load& load, int threads, int repetitions, const RunKind& kind) {
@@ -10,6 +8,7 @@ LoadResult run_load(const Load& load, int threads, int repetitions, const RunKin
   Limits limits(data, lane.executor());
 
   const OtherLoad other_load;
+  ChangedLine changed_line;
   const std::size_t batches = data.batches.size();
   for (int repetition = 0; repetition <= repetitions; ++repetition) {
     for (std::size_t b = 0; b < batches; ++b) {
@@ -17,12 +16,14 @@ LoadResult run_load(const Load& load, int threads, int repetitions, const RunKin
       if (kind.as_in_model) limits.touch((b + (batches + 1) / 2) % batches);
     }
     lane.end_pass(repetition > 0);
+    changed_line.measure();
     if (repetition > 0) limits.run(kind.bare_rows);
   }
   return {.lookups = count_lookups(data.batches),
           .seconds = lane.median(),
           .limits = limits.median(),
-          .other_load = other_load.share()};
+          .other_load = other_load.share(),
+          .changed_line = changed_line};
 }
 
 }  // namespace embertable::bench

@@ -5,6 +5,7 @@
 
 #include "bench/limits/limits.h"
 #include "bench/loads/load.h"
+#include "bench/machine/machine.h"
 #include "bench/training/lane.h"
 
 namespace embertable::bench {
@@ -15,6 +16,7 @@ struct LoadResult {
   LaneSeconds seconds;
   LimitSeconds limits;
   double other_load = 0;  ///< see OtherLoad, over the repetitions
+  ChangedLine changed_line;
 
   /// Returns lookups per second, given the seconds of a pass.
   double rate(double pass) const { return static_cast<double>(lookups) / pass; }

@@ -37,7 +37,7 @@ std::string to_text(const Load& load, const LoadResult& result, const CommonOpti
   if (table.row_type != RowType::kFloat32)
     text += fmt::format("  rows of {}, in the bare loops too\n", to_string(table.row_type));
   if (steps_alone) text += "  no other bytes move between two steps\n";
-  text += other_load_line(result.other_load);
+  text += other_load_line(result.other_load) + result.changed_line.line();
   text += fmt::format("  {:<10} {:>8} {:>9} {:>8}   {:>13}   {:>8} {:>8} {:>9}\n", "", "forward",
                       "backward", "step", "of limit  all", "enqueue", "forward", "backward");
   text += fmt::format("  {:<10} {:>8} {:>9} {:>8}   {:>13}   {:>27}\n", "", "M/s", "M/s", "M/s", "",
@@ -68,6 +68,7 @@ Json to_json(const Load& load, const LoadResult& result, const CommonOptions& op
                   {"repetitions", options.repetitions},
                   {"lookups", result.lookups},
                   {"other_load", result.other_load},
+                  {"changed_line_ns", {result.changed_line.least, result.changed_line.most}},
                   {"forward", result.rate(stages.forward)},
                   {"backward", result.rate(stages.backward)},
                   {"step", result.rate(result.seconds.step)},

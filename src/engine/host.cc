@@ -11,9 +11,13 @@ namespace embertable::engine {
 
 namespace {
 
-double seconds_since(std::chrono::steady_clock::time_point begin) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+using Clock = std::chrono::steady_clock;
+
+double seconds_between(Clock::time_point begin, Clock::time_point end) {
+  return std::chrono::duration<double>(end - begin).count();
 }
+
+double seconds_since(Clock::time_point begin) { return seconds_between(begin, Clock::now()); }
 
 }  // namespace
 
@@ -49,7 +53,7 @@ Host::Host(std::shared_ptr<Exchange> exchange, std::int32_t first_host,
 void Host::forward(Step& step, std::span<const std::span<float>> values, Step* next,
                    std::int64_t number) {
   const AtWork here(*executor_);
-  const auto begin = std::chrono::steady_clock::now();
+  const auto begin = Clock::now();
   messages_.set_step(step.training ? number : -1);
   HostStep& mine = of(step);
   if (!remote_rows_.asked_for(mine)) make_ready(step);
@@ -64,10 +68,11 @@ void Host::forward(Step& step, std::span<const std::span<float>> values, Step* n
     make_ready(*next);
     remote_rows_.ask_ahead(of(*next), next->training ? number + (step.training ? 1 : 0) : -1);
   }
-  const auto looked_up = std::chrono::steady_clock::now();
+  const auto ready = Clock::now();
   const std::int32_t workers = forward_.run(mine, workers_, level_);
-  mine.lookup_seconds = seconds_since(looked_up);
-  last_forward_ = {workers, seconds_since(begin)};
+  const auto end = Clock::now();
+  mine.lookup_seconds = seconds_between(ready, end);
+  last_forward_ = {workers, seconds_between(begin, end)};
 }
 
 /// Makes a step ready for its forward.
@@ -112,7 +117,7 @@ void Host::count_named_rows(const Step& step) {
 
 void Host::prepare_update(Step& step, std::span<const float> rates, std::int64_t number) {
   const AtWork here(*executor_);
-  const auto begin = std::chrono::steady_clock::now();
+  const auto begin = Clock::now();
   HostStep& mine = of(step);
   for (std::size_t t = 0; t < mine.tables.size(); ++t) {
     mine.tables[t].step = assembly_.tables[t].begin_step(rates, number);
@@ -131,7 +136,7 @@ void Host::prepare_update(Step& step, std::span<const float> rates, std::int64_t
 
 void Host::update(Step& step) {
   const AtWork here(*executor_);
-  const auto begin = std::chrono::steady_clock::now();
+  const auto begin = Clock::now();
   const std::int32_t workers = backward_.run(workers_);
   const double seconds = seconds_since(begin);
   const HostStep& mine = of(step);

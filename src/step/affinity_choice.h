@@ -19,16 +19,24 @@ class AffinityChoice {
   void took(bool kept, double floats, double seconds) noexcept;
 
  private:
-  /// Steps of one way whose fastest is compared, and those before them, which find the caches as
-  /// the other way has left them.
-  static constexpr int kCompared = 4, kUncounted = 2;
-  /// Steps between two trials, and before the first one.
-  static constexpr int kBetween = 128, kFirst = 8;
+  enum class Phase { kBetween, kCurrent, kOther };
 
+  /// Least steps, and seconds of them, between two comparisons.
+  static constexpr int kBetweenSteps = 128;
+  static constexpr double kBetweenSeconds = 0.25;
+  /// Steps of each way whose fastest are compared. Those of the other way come after some that find
+  /// the caches as the current one has left them.
+  static constexpr int kCompared = 4, kUncounted = 2;
+  /// Steps before the first comparison.
+  static constexpr int kWarmUp = 4;
+
+  void enter(Phase phase) noexcept;
+
+  Phase phase_ = Phase::kBetween;
   bool keeps_ = true;
-  bool in_trial_ = false;            ///< the way is the one that was slower
-  int steps_left_ = kFirst;          ///< until the way changes, or might
-  std::array<double, 2> fastest_{};  ///< seconds a float, by whether tables are kept
+  int steps_ = kBetweenSteps - kWarmUp;  ///< steps of the phase
+  double seconds_ = kBetweenSeconds;     ///< seconds of its steps
+  std::array<double, 2> fastest_{};      ///< seconds a float, by whether tables are kept
 };
 
 }  // namespace embertable

@@ -29,6 +29,14 @@ TEST(AffinityChoice, SettlesOnTheFasterWayAndTriesTheOtherNowAndThen) {
   EXPECT_GT(kept_of(sharing, 1000, 2, 1), 0);
 }
 
+TEST(AffinityChoice, TriesTheOtherWaySeldomWhereStepsAreShort) {
+  AffinityChoice choice;
+  kept_of(choice, 50, 1e-7, 2e-7);
+  const int kept = kept_of(choice, 10'000, 1e-7, 2e-7);  // 6 seconds or somewhat more
+  EXPECT_GE(kept, 10'000 - 6 * 30);
+  EXPECT_LT(kept, 10'000 - 6 * 10);
+}
+
 TEST(AffinityChoice, FollowsAMachineThatChanges) {
   AffinityChoice choice;
   for (int change = 0; change < 3; ++change) {

@@ -248,9 +248,12 @@ void BackwardRun::prepare(HostStep& step, Workers& workers) {
   hot_workers_ = workers.count() > 1 ? sum_hot_rows(step.tables, items_, hot_, workers, level_) : 0;
   sort_items(workers.count(), items_);
   reserve_scratch(step.tables, items_, workers.count(), scratch_);
-  keeps_tables_ = step.keeps_tables;
-  dealt_.start(workers.count(), std::ssize(items_));
-  for (const UpdateItem& item : items_) dealt_.add(place_of(item));
+  floats_ = 0;
+  for (const UpdateItem& item : items_) floats_ += item.left * step.tables[item.table].rows.dim;
+  deals_ = step.keeps_tables && workers.share(floats_);
+  if (workers.count() > 1) dealt_.start(workers.count(), std::ssize(items_));
+  if (deals_)
+    for (const UpdateItem& item : items_) dealt_.add(place_of(item));
 }
 
 /// Returns where an item lies in the step.
@@ -263,8 +266,6 @@ double BackwardRun::place_of(const UpdateItem& item) const {
 
 std::int32_t BackwardRun::run(Workers& workers) {
   failure_.forget();
-  std::int64_t floats = 0;
-  for (const UpdateItem& item : items_) floats += item.left * tables_[item.table].run->rows.dim;
   const auto run_item = [&](const WorkItem& work) {
     const UpdateItem& item = items_[work.index];
     if (item.small_tables > 0) return update_small(item, scratch_.own(work));
@@ -274,8 +275,8 @@ std::int32_t BackwardRun::run(Workers& workers) {
     table.unique.fetch_add(updated.rows, std::memory_order_relaxed);
     table.once.fetch_add(updated.once, std::memory_order_relaxed);
   };
-  const std::int32_t updating = keeps_tables_ ? workers.run(dealt_, floats, run_item)
-                                              : workers.run(std::ssize(items_), floats, run_item);
+  const std::int32_t updating = deals_ ? workers.run(dealt_, floats_, run_item)
+                                       : workers.run(std::ssize(items_), floats_, run_item);
   if (!row_runs_.empty()) step_other_rows(workers);
   failure_.rethrow();
   for (std::size_t t = 0; t < shares_.size(); ++t) {

@@ -92,7 +92,8 @@ class BackwardRun {
   const std::span<NamedShares> shares_;
   std::vector<UpdateItem> items_;
   DealtItems dealt_;  ///< the same items
-  bool keeps_tables_ = false;
+  bool deals_ = false;
+  std::int64_t floats_ = 0;       ///< floats that all items sum
   std::vector<RowRun> row_runs_;  ///< runs of tables where every row steps
   HotRows hot_;
   ScratchPool scratch_;

@@ -176,7 +176,8 @@ std::int32_t ForwardRun::run(const HostStep& step, Workers& workers, SimdLevel l
   }
   items_.clear();
   items_.reserve(most_items);  // enough whatever the next batch's ids are
-  dealt_.start(workers.count(), most_items);
+  const bool deals = step.keeps_tables && workers.share(all_floats);
+  if (workers.count() > 1) dealt_.start(workers.count(), most_items);
   std::int64_t floats = 0;  // floats that all items move
   const std::int64_t item_floats = lookup_item_floats(all_floats, workers.count());
   for (const TableRun& table : step.tables) {
@@ -190,7 +191,7 @@ std::int32_t ForwardRun::run(const HostStep& step, Workers& workers, SimdLevel l
       for (std::int64_t first = 0; first < plan.outputs; first += run) {
         const std::int64_t last = std::min(plan.outputs, first + run);
         items_.push_back({{&table, &feature, first, last}, {}});
-        dealt_.add(feature.part.at(first, last, plan.outputs));
+        if (deals) dealt_.add(feature.part.at(first, last, plan.outputs));
       }
       floats += plan.outputs * output_floats;
     }
@@ -205,7 +206,7 @@ std::int32_t ForwardRun::run(const HostStep& step, Workers& workers, SimdLevel l
         if (plan.tile_begin(tile + 1) == plan.tile_begin(tile)) continue;
         items_.push_back(
             {{}, {&plan, &table.plan, tile, static_cast<std::uint32_t>(piece), first_entry}});
-        dealt_.add(feature.part.at(tile, tile + 1, plan.tiles()));
+        if (deals) dealt_.add(feature.part.at(tile, tile + 1, plan.tiles()));
       }
       floats += plan.row.size * 4;
       piece += pieces_for(plan.outputs);
@@ -224,8 +225,8 @@ std::int32_t ForwardRun::run(const HostStep& step, Workers& workers, SimdLevel l
     look_up(item.lookup, looks_up_next ? &items_[work.next].lookup : nullptr, level);
     lap.to(StepStage::kLookUp);
   };
-  if (!step.keeps_tables) return workers.run(std::ssize(items_), floats, run_item);
-  return workers.run(dealt_, floats, run_item);
+  return deals ? workers.run(dealt_, floats, run_item)
+               : workers.run(std::ssize(items_), floats, run_item);
 }
 
 }  // namespace embertable

@@ -89,13 +89,13 @@ TEST(Step, IsDividedByTheFloatsThatLookupsMove) {
   EXPECT_EQ(tiny.step.floats, 10 * TinyStep::kDim);
   const PartOfStep &first = tiny.table().features[0].part, &second = tiny.table().features[1].part;
   EXPECT_EQ(first.begin, 0);
-  EXPECT_EQ(first.end, 0.7);
-  EXPECT_EQ(second.begin, 0.7);
-  EXPECT_EQ(second.end, 1);
+  EXPECT_DOUBLE_EQ(first.end, 0.7);
+  EXPECT_EQ(second.begin, first.end);
+  EXPECT_DOUBLE_EQ(second.end, 1);
   EXPECT_EQ(tiny.table().part.begin, 0);
-  EXPECT_EQ(tiny.table().part.end, 1);
-  EXPECT_EQ(first.at(0, 1, 2), 0.175);
-  EXPECT_EQ(second.at(0, 3, 3), 0.85);
+  EXPECT_EQ(tiny.table().part.end, second.end);
+  EXPECT_DOUBLE_EQ(first.at(0, 1, 2), 0.175);
+  EXPECT_DOUBLE_EQ(second.at(0, 3, 3), 0.85);
 }
 
 TEST(Step, TakesSmallTablesAsAWhole) {

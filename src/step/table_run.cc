@@ -169,15 +169,16 @@ void divide_among_tables(HostStep& step) {
   for (const TableRun& table : step.tables)
     for (const FeatureRun& feature : table.features) step.floats += floats_of(table, feature);
   if (step.floats == 0) return;
+  const double share = 1 / step.floats;
   double before = 0;
   for (TableRun& table : step.tables) {
-    table.part.begin = before / step.floats;
+    table.part.begin = before * share;
     for (FeatureRun& feature : table.features) {
-      feature.part.begin = before / step.floats;
+      feature.part.begin = before * share;
       before += floats_of(table, feature);
-      feature.part.end = before / step.floats;
+      feature.part.end = before * share;
     }
-    table.part.end = before / step.floats;
+    table.part.end = before * share;
   }
 }
 

@@ -24,7 +24,9 @@ std::int32_t Workers::run(std::int64_t items, std::int64_t floats,
                           FunctionRef<void(const WorkItem&)> body) {
   for (std::atomic<bool>& worked : worked_) worked.store(false, std::memory_order_relaxed);
   run_items(executor_, inline_floats_, items, floats, [&](const WorkItem& item) {
-    worked_[item.worker].store(true, std::memory_order_relaxed);
+    std::atomic<bool>& worked = worked_[item.worker];
+    // Stored once, since the others' are on the same line.
+    if (!worked.load(std::memory_order_relaxed)) worked.store(true, std::memory_order_relaxed);
     body(item);
   });
   return static_cast<std::int32_t>(std::count(worked_.begin(), worked_.end(), true));
@@ -32,7 +34,7 @@ std::int32_t Workers::run(std::int64_t items, std::int64_t floats,
 
 std::int32_t Workers::run(DealtItems& items, std::int64_t floats,
                           FunctionRef<void(const WorkItem&)> body) {
-  if (count() == 1 || floats < inline_floats_) return run(items.size(), floats, body);
+  if (!share(floats)) return run(items.size(), floats, body);
   items.deal();
   return run(items.size(), floats, [&](const WorkItem& work) { body(items.claim(work.worker)); });
 }
