@@ -24,11 +24,13 @@ class AffinityChoice {
   /// Least steps, and seconds of them, between two comparisons.
   static constexpr int kBetweenSteps = 128;
   static constexpr double kBetweenSeconds = 0.25;
-  /// Steps of each way whose fastest are compared. Those of the other way come after some that find
+  /// Steps of each way whose medians are compared. Those of the other way come after some that find
   /// the caches as the current one has left them.
-  static constexpr int kCompared = 4, kUncounted = 2;
+  static constexpr int kCompared = 5, kUncounted = 2;
   /// Steps before the first comparison.
   static constexpr int kWarmUp = 4;
+
+  using Times = std::array<double, kCompared>;  ///< seconds a float
 
   void enter(Phase phase) noexcept;
 
@@ -36,7 +38,7 @@ class AffinityChoice {
   bool keeps_ = true;
   int steps_ = kBetweenSteps - kWarmUp;  ///< steps of the phase
   double seconds_ = kBetweenSeconds;     ///< seconds of its steps
-  std::array<double, 2> fastest_{};      ///< seconds a float, by whether tables are kept
+  std::array<Times, 2> times_{};         ///< by whether tables are kept
 };
 
 }  // namespace embertable
