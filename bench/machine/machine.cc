@@ -10,6 +10,7 @@
 #include <fstream>
 #include <limits>
 #include <thread>
+#include <vector>
 
 #include "base/memory_limits.h"
 #include "bench/machine/timing.h"
@@ -58,27 +59,36 @@ std::size_t available_memory_bytes() {
 }
 
 void ChangedLine::measure() {
-  constexpr int kTrips = 1000, kMostLooks = 1'000'000;
-  alignas(64) std::atomic<int> message = 0;  // odd ones are answered by the next; -1 is the last
+  constexpr int kBlocks = 11, kTrips = 100, kMostLooks = 1'000'000;
+  struct alignas(2 * 64) {
+    std::atomic<int> message = 0;  // odd ones are answered by the next; -1 is the last
+  } line;
+  std::atomic<int>& message = line.message;
   std::thread other([&message] {
     for (int seen = 0; seen >= 0; seen = message.load(std::memory_order_acquire))
       if (int sent = seen; seen % 2 == 1)  // exchanged, so that a last one is never lost
         message.compare_exchange_strong(sent, seen + 1, std::memory_order_acq_rel);
   });
-  const auto is_answered = [&](int sent) {
+  int sent = 1;
+  const auto is_answered = [&] {
     message.store(sent, std::memory_order_release);
-    for (int look = 0; look < kMostLooks; ++look)
-      if (message.load(std::memory_order_acquire) != sent) return true;
+    for (int look = 0; look < kMostLooks; ++look) {
+      if (message.load(std::memory_order_acquire) == sent) continue;
+      sent += 2;
+      return true;
+    }
     return false;
   };
-  bool answered = is_answered(1);  // not counted: the thread has to start
-  const double seconds = seconds_of([&] {
-    for (int trip = 1; trip <= kTrips && answered; ++trip) answered = is_answered(2 * trip + 1);
-  });
+  bool answered = is_answered();  // not counted: the thread has to start
+  std::vector<double> blocks;     // of which a median is not disturbed by an interrupt
+  for (int block = 0; block < kBlocks; ++block)
+    blocks.push_back(seconds_of([&] {
+      for (int trip = 0; trip < kTrips && answered; ++trip) answered = is_answered();
+    }));
   message.store(-1, std::memory_order_release);
   other.join();
   if (!answered) return;
-  const double ns = seconds * 1e9 / (2 * kTrips);
+  const double ns = median(blocks) * 1e9 / (2 * kTrips);
   least = least == 0 ? ns : std::min(least, ns);
   most = std::max(most, ns);
 }

@@ -13,14 +13,14 @@ std::string machine_name();
 /// the system does not say.
 std::size_t available_memory_bytes();
 
-/// Times that a cache line which one core has changed takes to reach another, in nanoseconds. A
-/// virtual machine does not say which of its processors have a cache in common, and its host may
-/// move them during a run.
+/// Times of half a message from one thread to another and back, in nanoseconds: that of a cache
+/// line which another core has changed, and of taking it. A virtual machine does not say which of
+/// its processors have a cache in common, and its host may move them during a run.
 struct ChangedLine {
   double least = 0, most = 0;  ///< 0: not measured
 
-  /// Measures once more, in about a tenth of a millisecond: half the time of a message to another
-  /// thread and back. Does nothing if the two do not run side by side.
+  /// Measures once more, in less than half a millisecond. Does nothing if the two threads do not
+  /// run side by side.
   void measure();
 
   /// Returns a line of a report, or "".

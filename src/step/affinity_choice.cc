@@ -1,36 +1,30 @@
 #include "step/affinity_choice.h"
 
 #include <algorithm>
-#include <tuple>
 
 namespace embertable {
-namespace {
-
-template <class Times>
-double median(Times times) {
-  constexpr std::size_t kMiddle = std::tuple_size_v<Times> / 2;
-  std::ranges::nth_element(times, times.begin() + kMiddle);
-  return times[kMiddle];
-}
-
-}  // namespace
 
 void AffinityChoice::took(bool kept, double floats, double seconds) noexcept {
-  // A step that was looked up before the way changed says nothing of the new one.
-  if (kept != keeps_ || floats == 0) return;
-  ++steps_;
+  if (floats == 0) return;
+  if (kept != keeps_) {
+    // It was looked up before the way changed, and says nothing of the new one.
+    if (phase_ == Phase::kOther && steps_ < kUncounted) ++steps_;
+    return;
+  }
+  constexpr double kTick = 1e-9;  // of a clock that may stand still
+  const double of_float = std::max(seconds, kTick) / floats;
+  const int step = steps_++;
   seconds_ += seconds;
-  Times& times = times_[kept];
   switch (phase_) {
     case Phase::kBetween:
       if (steps_ >= kBetweenSteps && seconds_ >= kBetweenSeconds) enter(Phase::kCurrent);
       break;
     case Phase::kCurrent:
-      times[steps_ - 1] = seconds / floats;
+      times_[step] = of_float;
       if (steps_ == kCompared) enter(Phase::kOther);
       break;
     case Phase::kOther:
-      if (steps_ > kUncounted) times[steps_ - kUncounted - 1] = seconds / floats;
+      if (step >= kUncounted) ratios_[step - kUncounted] = of_float / times_[step - kUncounted];
       if (steps_ == kUncounted + kCompared) enter(Phase::kBetween);
       break;
   }
@@ -41,7 +35,10 @@ void AffinityChoice::enter(Phase phase) noexcept {
   steps_ = 0;
   seconds_ = 0;
   if (phase == Phase::kOther) keeps_ = !keeps_;
-  if (phase == Phase::kBetween) keeps_ = median(times_[true]) <= median(times_[false]);
+  if (phase != Phase::kBetween) return;
+  const auto median = ratios_.begin() + kCompared / 2;
+  std::ranges::nth_element(ratios_, median);
+  if (*median >= 1) keeps_ = !keeps_;  // back
 }
 
 }  // namespace embertable

@@ -22,23 +22,23 @@ class AffinityChoice {
   enum class Phase { kBetween, kCurrent, kOther };
 
   /// Least steps, and seconds of them, between two comparisons.
-  static constexpr int kBetweenSteps = 128;
+  static constexpr int kBetweenSteps = 240;
   static constexpr double kBetweenSeconds = 0.25;
-  /// Steps of each way whose medians are compared. Those of the other way come after some that find
-  /// the caches as the current one has left them.
-  static constexpr int kCompared = 5, kUncounted = 2;
+  /// Each step of the current way is compared with the twelfth after it, which goes the other way.
+  /// So batches of two, three or four kinds that take turns are compared with their like. The first
+  /// steps of the other way find the caches as the current one has left them.
+  static constexpr int kCompared = 7, kUncounted = 5;
   /// Steps before the first comparison.
   static constexpr int kWarmUp = 4;
-
-  using Times = std::array<double, kCompared>;  ///< seconds a float
 
   void enter(Phase phase) noexcept;
 
   Phase phase_ = Phase::kBetween;
   bool keeps_ = true;
-  int steps_ = kBetweenSteps - kWarmUp;  ///< steps of the phase
-  double seconds_ = kBetweenSeconds;     ///< seconds of its steps
-  std::array<Times, 2> times_{};         ///< by whether tables are kept
+  int steps_ = kBetweenSteps - kWarmUp;     ///< steps of the phase
+  double seconds_ = kBetweenSeconds;        ///< seconds of its steps
+  std::array<double, kCompared> times_{};   ///< of the current way, seconds a float
+  std::array<double, kCompared> ratios_{};  ///< of the other way to the current one
 };
 
 }  // namespace embertable

@@ -250,10 +250,9 @@ void BackwardRun::prepare(HostStep& step, Workers& workers) {
   reserve_scratch(step.tables, items_, workers.count(), scratch_);
   floats_ = 0;
   for (const UpdateItem& item : items_) floats_ += item.left * step.tables[item.table].rows.dim;
-  deals_ = step.keeps_tables && workers.share(floats_);
-  if (workers.count() > 1) dealt_.start(workers.count(), std::ssize(items_));
-  if (deals_)
-    for (const UpdateItem& item : items_) dealt_.add(place_of(item));
+  deals_ = step.keeps_tables && workers.run_together(floats_);
+  if (workers.count() > 1)
+    dealt_.start(workers.count(), static_cast<std::int64_t>(items_.capacity()));
 }
 
 /// Returns where an item lies in the step.
@@ -266,6 +265,8 @@ double BackwardRun::place_of(const UpdateItem& item) const {
 
 std::int32_t BackwardRun::run(Workers& workers) {
   failure_.forget();
+  if (deals_)
+    for (const UpdateItem& item : items_) dealt_.add(place_of(item));
   const auto run_item = [&](const WorkItem& work) {
     const UpdateItem& item = items_[work.index];
     if (item.small_tables > 0) return update_small(item, scratch_.own(work));

@@ -7,6 +7,7 @@
 namespace embertable {
 
 void DealtItems::start(std::int32_t workers, std::int64_t most) {
+  EMBERTABLE_ASSERT(most < std::int64_t{1} << 32);
   if (std::ssize(ranges_) != workers) {
     first_of_.resize(workers);
     ranges_ = std::vector<Range>(workers);  // last: the lists are complete if it is
@@ -59,10 +60,9 @@ WorkItem DealtItems::claim_of(std::int32_t owner, std::int32_t worker) noexcept 
     if (!ends.compare_exchange_weak(seen, own ? pack(first + 1, end) : pack(first, end - 1),
                                     std::memory_order_relaxed))
       continue;
-    const bool has_next = own && first + 1 < end;
-    return {.index = dealt_[own ? first : end - 1],
-            .next = has_next ? dealt_[first + 1] : std::int64_t{-1},
-            .worker = worker};
+    WorkItem item = {.index = dealt_[own ? first : end - 1], .next = -1, .worker = worker};
+    if (first + 1 < end) item.next = dealt_[own ? first + 1 : end - 2];
+    return item;
   }
 }
 

@@ -15,10 +15,10 @@ namespace embertable {
 /// another part of the processor.
 class DealtItems {
  public:
-  /// Starts an empty list with room for `most` items, fewer than 2^32.
+  /// Starts an empty list with room for `most` items. Requires: most < 2^32.
   void start(std::int32_t workers, std::int64_t most);
 
-  /// Appends an item that lies at this place in the step's work, 0 <= place < 1, of which each
+  /// Appends an item that lies at this place in the step's work, 0..1, of which each
   /// worker has an equal part.
   void add(double place);
 

@@ -41,10 +41,10 @@ TEST(DealtItems, GoToTheirWorkersInOrderThenToOthersFromTheEnd) {
   deal(items, 2, {0, 0.6, 0.2, 0.9, 0.5, 0.49});  // 0, 2, 5 and 1, 3, 4
   EXPECT_EQ(claim(items, 0, 2), (Claimed{{0, 2}, {2, 5}}));
   EXPECT_EQ(claim(items, 1, 1), (Claimed{{1, 3}}));
-  EXPECT_EQ(claim(items, 0, 2), (Claimed{{5, -1}, {4, -1}}));
+  EXPECT_EQ(claim(items, 0, 2), (Claimed{{5, -1}, {4, 3}}));
   EXPECT_EQ(claim(items, 1, 1), (Claimed{{3, -1}}));
   deal(items, 3, {0.5, 0.5});
-  EXPECT_EQ(claim(items, 2, 1), (Claimed{{1, -1}}));
+  EXPECT_EQ(claim(items, 2, 1), (Claimed{{1, 0}}));
   EXPECT_EQ(claim(items, 0, 1), (Claimed{{0, -1}}));
 }
 

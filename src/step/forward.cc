@@ -176,7 +176,7 @@ std::int32_t ForwardRun::run(const HostStep& step, Workers& workers, SimdLevel l
   }
   items_.clear();
   items_.reserve(most_items);  // enough whatever the next batch's ids are
-  const bool deals = step.keeps_tables && workers.share(all_floats);
+  const bool deals = step.keeps_tables && workers.run_together(all_floats);
   if (workers.count() > 1) dealt_.start(workers.count(), most_items);
   std::int64_t floats = 0;  // floats that all items move
   const std::int64_t item_floats = lookup_item_floats(all_floats, workers.count());

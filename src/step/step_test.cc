@@ -64,21 +64,60 @@ TEST(Step, SumsRowsThenTheirGradients) {
     }
 }
 
-TEST(Step, GivesTheSameRowsWhereWorkersKeepTheirTables) {
-  std::vector<std::vector<std::uint32_t>> samples;
-  for (std::uint32_t i = 0; i < 3000; ++i) samples.push_back({i * i % 97, i % 100});
-  const Floats gradient(samples.size() * TinyStep::kDim, 0.1f);
-  std::vector<Floats> rows;
-  for (const bool keeps : {false, true}) {
-    TinyStep tiny(100, 3);
-    tiny.add(samples, gradient);
-    tiny.add(samples, gradient);
+/// Has the last of two workers run all items, and looks at what is done when half of them are.
+class LastWorkerAlone final : public Executor {
+ public:
+  explicit LastWorkerAlone(std::function<void()> at_half) : at_half_(std::move(at_half)) {}
+  std::int32_t workers() const noexcept override { return 2; }
+  void run(std::int64_t items, FunctionRef<void(const WorkItem&)> body) override {
+    for (std::int64_t i = 0; i < items; ++i) {
+      if (i == items / 2) at_half_();
+      body({.index = i, .next = -1, .worker = 1});
+    }
+  }
+
+ private:
+  std::function<void()> at_half_;
+};
+
+TEST(Step, DealsItemsToWorkersByTheirTables) {
+  // Two equal tables of two buckets each: the last worker's are those of the second one.
+  for (const bool keeps : {true, false}) {
+    const Floats gradient(200, 1);
+    std::vector<std::vector<std::uint32_t>> samples(100);
+    for (std::uint32_t i = 0; i < 100; ++i) samples[i] = {i};
+    TinyStep tiny(100, 2), other(100, 2);
+    for (TinyStep* of : {&tiny, &other}) of->add(samples, gradient);
+    tiny.step.tables.push_back(other.table());
     divide_among_tables(tiny.step);
     tiny.step.keeps_tables = keeps;
-    Stages(4).step(tiny);
-    rows.push_back(tiny.rows());
+    std::vector<bool> done;
+    const Floats rows = tiny.rows(), none(200);
+    LastWorkerAlone executor([&] {
+      const bool looks_up = tiny.rows() == rows && other.rows() == rows;
+      if (done.size() < 2 && !looks_up) return;
+      done.push_back(looks_up ? tiny.out(0) != none : tiny.rows() != rows);
+      done.push_back(looks_up ? other.out(0) != none : other.rows() != rows);
+    });
+    Workers workers(executor, 0);
+    ForwardRun forward;
+    BackwardRun backward(simd_level(), 2);
+    plan_updates(tiny.step);
+    forward.run(tiny.step, workers, simd_level());
+    EXPECT_EQ(tiny.out(0), rows);
+    EXPECT_EQ(other.out(0), rows);
+    point_at_gradients(tiny.step);
+    backward.prepare(tiny.step, workers);
+    backward.run(workers);
+    Floats stepped = rows;
+    for (float& value : stepped) value -= 1;
+    EXPECT_EQ(tiny.rows(), stepped);
+    EXPECT_EQ(other.rows(), stepped);
+    ASSERT_EQ(done.size(), 4);
+    EXPECT_TRUE(done[1] && done[3]);
+    EXPECT_EQ(done[0], !keeps);
+    EXPECT_EQ(done[2], !keeps);
   }
-  EXPECT_EQ(rows[0], rows[1]);
 }
 
 TEST(Step, IsDividedByTheFloatsThatLookupsMove) {

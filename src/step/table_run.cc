@@ -169,16 +169,16 @@ void divide_among_tables(HostStep& step) {
   for (const TableRun& table : step.tables)
     for (const FeatureRun& feature : table.features) step.floats += floats_of(table, feature);
   if (step.floats == 0) return;
-  const double share = 1 / step.floats;
+  const double of_float = 1 / step.floats;
   double before = 0;
   for (TableRun& table : step.tables) {
-    table.part.begin = before * share;
+    table.part.begin = before * of_float;
     for (FeatureRun& feature : table.features) {
-      feature.part.begin = before * share;
+      feature.part.begin = before * of_float;
       before += floats_of(table, feature);
-      feature.part.end = before * share;
+      feature.part.end = before * of_float;
     }
-    table.part.end = before * share;
+    table.part.end = before * of_float;
   }
 }
 

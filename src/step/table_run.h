@@ -38,7 +38,7 @@ struct FeatureRun {
   std::int64_t index = 0;           ///< number by which the caller finds it
   float* out = nullptr;             ///< activation, [plan->outputs, dim]; null: none is wanted
   const float* gradient = nullptr;  ///< gradient of the activation, its shape; null: zeros
-  PartOfStep part;
+  PartOfStep part;                  ///< the lookups of this host that are the feature's
 };
 
 /// Rows of one table that one host needs from the others, and that they need from it. Empty with
@@ -80,7 +80,7 @@ struct TableRun : StepTable {
   bool reads_to_level2 = false;      ///< see reads_through_level2
   std::vector<FeatureRun> features;  ///< canonical order: core, feature
   TableRoute route;
-  PartOfStep part;
+  PartOfStep part;  ///< from its first feature's to its last one's
 
   std::int64_t entries() const;
 };

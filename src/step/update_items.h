@@ -26,8 +26,9 @@ struct UpdateItem {
 void list_items(std::span<const TableRun> tables, std::int32_t workers,
                 std::vector<UpdateItem>& items);
 
-/// Puts large items first, so that workers finish together. The others follow table by table:
-/// buckets of a table read the same gradients, which then stay in a cache near the workers.
+/// Puts large items first, so that workers finish together, each worker's own if they are dealt.
+/// The others follow table by table: buckets of a table read the same gradients, which then stay in
+/// a cache near the workers.
 void sort_items(std::int32_t workers, std::span<UpdateItem> items);
 
 }  // namespace embertable

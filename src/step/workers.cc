@@ -25,7 +25,7 @@ std::int32_t Workers::run(std::int64_t items, std::int64_t floats,
   for (std::atomic<bool>& worked : worked_) worked.store(false, std::memory_order_relaxed);
   run_items(executor_, inline_floats_, items, floats, [&](const WorkItem& item) {
     std::atomic<bool>& worked = worked_[item.worker];
-    // Stored once, since the others' are on the same line.
+    // A store takes the line from the others, whose marks are on it too.
     if (!worked.load(std::memory_order_relaxed)) worked.store(true, std::memory_order_relaxed);
     body(item);
   });
@@ -34,7 +34,7 @@ std::int32_t Workers::run(std::int64_t items, std::int64_t floats,
 
 std::int32_t Workers::run(DealtItems& items, std::int64_t floats,
                           FunctionRef<void(const WorkItem&)> body) {
-  if (!share(floats)) return run(items.size(), floats, body);
+  if (!run_together(floats)) return run(items.size(), floats, body);
   items.deal();
   return run(items.size(), floats, [&](const WorkItem& work) { body(items.claim(work.worker)); });
 }

@@ -25,8 +25,10 @@ class Workers {
 
   std::int32_t count() const noexcept { return static_cast<std::int32_t>(worked_.size()); }
 
-  /// Whether several workers run a region that moves so many floats.
-  bool share(std::int64_t floats) const noexcept { return count() > 1 && floats >= inline_floats_; }
+  /// Whether several workers run the items of a region that moves this number of floats.
+  bool run_together(std::int64_t floats) const noexcept {
+    return count() > 1 && floats >= inline_floats_;
+  }
 
   /// Calls body for every item. `floats` is the number of floats that all items move. Returns how
   /// many workers ran at least one item.

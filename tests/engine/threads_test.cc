@@ -62,6 +62,42 @@ TEST(EngineThreads, OneEnqueuesWhatAnotherLooksUpAndTrains) {
   EXPECT_EQ(row(engine, "t", 776, 8), F(8, -3.0f * kSteps));
 }
 
+TEST(EngineThreads, TrainTheSameRowsWhicheverTablesTheyKeepTo) {
+  constexpr int kSteps = 60;  // some of them go another way, by the clock
+  std::vector<std::string> digests;
+  for (const std::int32_t threads : {1, 2, 4}) {
+    StrategyOptions options;
+    options.executor = make_thread_pool(threads);
+    const Structure list_of_four = Structure::list(std::vector<Structure>(4));
+    std::vector<FeatureConfig> features;
+    for (const std::int64_t rows : {1000, 40, 7, 300})
+      features.push_back({.table = make_table({.vocabulary_size = rows,
+                                               .dim = 8,
+                                               .initializer = Initializer::uniform(-1, 1, 7),
+                                               .name = "of " + std::to_string(rows)})});
+    EmbeddingOptions finely_cut;
+    finely_cut.tuning = {.bucket_bytes = 256, .inline_floats = 0};
+    Embedding engine(Nested<FeatureConfig>(list_of_four, std::move(features)),
+                     Optimizer("adagrad", 0.1), make_strategy(options), finely_cut);
+    const Ids ids = rows_777();
+    Ids few;
+    for (const std::int64_t id : ids) few.push_back(id % 7);
+    for (int i = 0; i < kSteps; ++i) {
+      std::vector<FeatureIds> of_features(4, DenseIds{few, {}});
+      of_features[0] = DenseIds{ids, {}};
+      engine.enqueue(Batch{Nested<FeatureIds>(list_of_four, std::move(of_features))});
+      const Activations activations = engine.dequeue();
+      std::vector<Gradient> leaves;
+      for (std::int64_t f = 0; f < activations.features(); ++f)
+        leaves.push_back({activations(f).values, activations(f).shape});
+      engine.apply_gradients(Nested<Gradient>(activations.structure(), std::move(leaves)));
+    }
+    digests.push_back(engine.digest());
+  }
+  EXPECT_EQ(digests[1], digests[0]);
+  EXPECT_EQ(digests[2], digests[0]);
+}
+
 /// Threads that share a replica where each should have its own are refused, or wait until the
 /// deadline: no step is taken with what another has left behind.
 TEST(EngineThreads, TwoThreadsOfOneReplicaTakeNoStepTogether) {
