@@ -80,7 +80,7 @@ void ChangedLine::measure() {
     return false;
   };
   bool answered = is_answered();  // not counted: the thread has to start
-  std::vector<double> blocks;     // of which a median is not disturbed by an interrupt
+  std::vector<double> blocks;     // an interrupt does not change their median
   for (int block = 0; block < kBlocks; ++block)
     blocks.push_back(seconds_of([&] {
       for (int trip = 0; trip < kTrips && answered; ++trip) answered = is_answered();

@@ -11,7 +11,7 @@ void AffinityChoice::took(bool kept, double floats, double seconds) noexcept {
     if (phase_ == Phase::kOther && steps_ < kUncounted) ++steps_;
     return;
   }
-  constexpr double kTick = 1e-9;  // of a clock that may stand still
+  constexpr double kTick = 1e-9;  // The clock may stand still.
   const double of_float = std::max(seconds, kTick) / floats;
   const int step = steps_++;
   seconds_ += seconds;

@@ -37,8 +37,8 @@ class AffinityChoice {
   bool keeps_ = true;
   int steps_ = kBetweenSteps - kWarmUp;     ///< steps of the phase
   double seconds_ = kBetweenSeconds;        ///< seconds of its steps
-  std::array<double, kCompared> times_{};   ///< of the current way, seconds a float
-  std::array<double, kCompared> ratios_{};  ///< of the other way to the current one
+  std::array<double, kCompared> times_{};   ///< seconds a float, the current way
+  std::array<double, kCompared> ratios_{};  ///< times the other way by those of the current one
 };
 
 }  // namespace embertable
