@@ -88,6 +88,7 @@ void Host::make_ready(Step& step) const {
         step.training ? RowRanges::of_rows(table.rows.rows, step.cuts[t].once_ranges) : RowRanges();
     table.reads_to_level2 = reads_through_level2(shares_[t].unique.load(std::memory_order_relaxed));
   }
+  if (workers_.count() == 1) return;
   divide_among_tables(mine);
   mine.keeps_tables = affinity_.keeps_tables();
 }
