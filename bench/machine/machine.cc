@@ -62,8 +62,8 @@ void ChangedLine::measure() {
   constexpr int kBlocks = 11, kTrips = 100, kMostLooks = 1'000'000;
   struct alignas(2 * 64) {
     std::atomic<int> message = 0;  // odd ones are answered by the next; -1 is the last
-  } line;
-  std::atomic<int>& message = line.message;
+  } alone;
+  std::atomic<int>& message = alone.message;
   std::thread other([&message] {
     for (int seen = 0; seen >= 0; seen = message.load(std::memory_order_acquire))
       if (int sent = seen; seen % 2 == 1)  // exchanged, so that a last one is never lost

@@ -51,8 +51,7 @@ TEST(AffinityChoice, FollowsAMachineThatChanges) {
 
 TEST(AffinityChoice, ComparesBatchesOfKindsThatTakeTurnsWithTheirLike) {
   for (const int kinds : {2, 3, 4}) {
-    for (const bool in_flight :
-         {false, true}) {  // a step that was looked up before the last update
+    for (const bool in_flight : {false, true}) {  // looked up before the last update
       for (int start = 0; start < kinds; ++start) {
         AffinityChoice choice;
         int kept = 0;

@@ -91,8 +91,8 @@ class BackwardRun {
   std::vector<Table> tables_;
   const std::span<NamedShares> shares_;
   std::vector<UpdateItem> items_;
-  DealtItems dealt_;  ///< the same items
-  bool deals_ = false;
+  DealtItems dealt_;              ///< the same items
+  bool deals_ = false;            ///< the items are dealt to the workers
   std::int64_t floats_ = 0;       ///< floats that all items sum
   std::vector<RowRun> row_runs_;  ///< runs of tables where every row steps
   HotRows hot_;
