@@ -246,10 +246,10 @@ void BackwardRun::prepare(HostStep& step, Workers& workers) {
   }
   list_items(step.tables, workers.count(), items_);
   hot_workers_ = workers.count() > 1 ? sum_hot_rows(step.tables, items_, hot_, workers, level_) : 0;
-  sort_items(workers.count(), items_);
-  reserve_scratch(step.tables, items_, workers.count(), scratch_);
   floats_ = 0;
   for (const UpdateItem& item : items_) floats_ += item.left * step.tables[item.table].rows.dim;
+  sort_items(workers.count(), table_order(floats_, workers.count()), items_);
+  reserve_scratch(step.tables, items_, workers.count(), scratch_);
   deals_ = step.keeps_tables && workers.run_together(floats_);
   if (workers.count() > 1)
     dealt_.start(workers.count(), static_cast<std::int64_t>(items_.capacity()));

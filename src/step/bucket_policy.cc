@@ -224,6 +224,12 @@ std::int64_t large_bucket_entries(std::int64_t all_entries, std::int64_t workers
   return all_entries / (workers * kItemsOfWorker);
 }
 
+TableOrder table_order(std::int64_t floats, std::int64_t workers) {
+  const std::int64_t caches = workers * 4 * quarter_of_level2_cache();
+  return floats * std::int64_t{sizeof(float)} > caches ? TableOrder::kLastToFirst
+                                                       : TableOrder::kFirstToLast;
+}
+
 std::int64_t own_scratch_entries(std::int64_t all_entries, std::int64_t workers) {
   constexpr std::int64_t kLeast = 1 << 14;  // somewhat over 1 MiB
   return std::max(all_entries / workers, kLeast);

@@ -110,6 +110,14 @@ inline constexpr std::int64_t kGradientTileFloats = 1 << 15;
 /// first.
 std::int64_t large_bucket_entries(std::int64_t all_entries, std::int64_t workers);
 
+enum class TableOrder { kFirstToLast, kLastToFirst };
+
+/// Returns the order in which tables are updated, where entries name rows of as many floats in all.
+/// Lookups go from the first table to the last. If their rows do not fit into the second-level
+/// caches of all workers, a cache further away still has those of the last tables when the update
+/// begins, and those of the first ones when the next lookups do.
+TableOrder table_order(std::int64_t floats, std::int64_t workers);
+
 /// Returns the number of entries that each worker has memory of its own for. Larger buckets get
 /// memory by themselves, so that what all workers group in is bounded by the step's entries, not by
 /// workers times the largest bucket.

@@ -256,6 +256,13 @@ TEST(OutweighsItsWorker, FromHalfOfAWorkersShareOn) {
   EXPECT_FALSE(outweighs_its_worker(5000, 1, 8, 5000 * 8, 1));
 }
 
+TEST(TableOrderOf, IsReversedWhereRowsDoNotFitIntoTheSecondLevelCaches) {
+  const std::int64_t floats = 2 * 4 * quarter_of_level2_cache() / std::int64_t{sizeof(float)};
+  EXPECT_EQ(table_order(floats, 2), TableOrder::kFirstToLast);
+  EXPECT_EQ(table_order(floats + 1, 2), TableOrder::kLastToFirst);
+  EXPECT_EQ(table_order(floats + 1, 3), TableOrder::kFirstToLast);
+}
+
 TEST(OwnScratchEntries, AreAWorkersShareOfAllOrSixteenThousand) {
   EXPECT_EQ(own_scratch_entries(1 << 20, 1), 1 << 20);
   EXPECT_EQ(own_scratch_entries(1 << 20, 4), 1 << 18);

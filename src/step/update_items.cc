@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "step/bucket_policy.h"
 #include "step/small_tables.h"
 
 namespace embertable {
@@ -59,14 +58,16 @@ void list_items(std::span<const TableRun> tables, std::int32_t workers,
   }
 }
 
-void sort_items(std::int32_t workers, std::span<UpdateItem> items) {
+void sort_items(std::int32_t workers, TableOrder order, std::span<UpdateItem> items) {
   std::int64_t entries = 0;
   for (const UpdateItem& item : items) entries += item.left;
   const std::int64_t large = large_bucket_entries(entries, workers);
-  std::ranges::sort(items, [large](const UpdateItem& a, const UpdateItem& b) {
+  const bool last_first = order == TableOrder::kLastToFirst;
+  std::ranges::sort(items, [large, last_first](const UpdateItem& a, const UpdateItem& b) {
     const std::int64_t size_a = std::max(a.left, large), size_b = std::max(b.left, large);
     if (size_a != size_b) return size_a > size_b;
-    return a.table != b.table ? a.table < b.table : a.first < b.first;
+    if (a.table != b.table) return (a.table < b.table) != last_first;
+    return a.first < b.first;
   });
 }
 

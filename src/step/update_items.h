@@ -4,6 +4,7 @@
 #include <span>
 #include <vector>
 
+#include "step/bucket_policy.h"
 #include "step/hot_rows.h"
 #include "step/table_run.h"
 
@@ -27,8 +28,8 @@ void list_items(std::span<const TableRun> tables, std::int32_t workers,
                 std::vector<UpdateItem>& items);
 
 /// Puts large items first, so that workers finish together, each worker's own if they are dealt.
-/// The others follow table by table: buckets of a table read the same gradients, which then stay in
-/// a cache near the workers.
-void sort_items(std::int32_t workers, std::span<UpdateItem> items);
+/// The others follow table by table, in this order: buckets of a table read the same gradients,
+/// which then stay in a cache near the workers.
+void sort_items(std::int32_t workers, TableOrder order, std::span<UpdateItem> items);
 
 }  // namespace embertable
