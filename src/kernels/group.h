@@ -10,7 +10,8 @@
 namespace embertable {
 
 /// Memory in which up to n entries are grouped, and which holds the result, without row numbers.
-/// Every array has kSlack spare elements, because vectors are written whole.
+/// Every array but `table` has kSlack spare elements, because vectors are accessed whole. `group`
+/// uses the first six as numbers of 16 bits where n allows it.
 struct GroupArrays {
   static constexpr std::int64_t kSlack = 64;
 
@@ -28,8 +29,8 @@ struct GroupArrays {
   float* order_gain = nullptr;
 
   static std::int64_t table_size(std::int64_t n) {
-    std::int64_t size = 64;
-    while (size < 2 * n) size *= 2;
+    std::int64_t size = 1024;
+    while (size < n) size *= 2;
     return size;
   }
 };
@@ -58,8 +59,8 @@ template <class Index>
 GroupedEntries<Index> group(const Group<Index>& args, SimdLevel level) noexcept;
 
 /// Does the first part of `group` only: sets memory.first[i] to the first entry with the row of
-/// entry i. Reads and writes of the memory no more than hash, table, first, count and loser; of the
-/// other arguments only `row` and `count` matter.
+/// entry i. Reads and writes of the memory no more than hash, table, first and loser; of the other
+/// arguments only `row` and `count` matter.
 template <class Index>
 void find_first(const Group<Index>& args, SimdLevel level) noexcept;
 

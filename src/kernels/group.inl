@@ -12,36 +12,50 @@ EMBERTABLE_INLINE std::uint32_t hash_of(std::uint64_t row, std::uint64_t factor,
   return static_cast<std::uint32_t>((row * factor) >> (64 - bits));
 }
 
-/// Sets first[i] to the first entry with the row of entry i, and count[i] to 0.
-template <class Index>
-EMBERTABLE_INLINE void find_first_entries(const Group<Index>& args) {
+/// The arrays in which entries are numbered, slots hashed and ranks counted. With numbers of 16
+/// bits they take half of a cache, which gradients and rows need too.
+template <class Number>
+struct Numbers {
+  Number *hash, *table, *first, *count, *start, *loser;
+
+  explicit Numbers(const GroupArrays& m)
+      : hash(reinterpret_cast<Number*>(m.hash)),
+        table(reinterpret_cast<Number*>(m.table)),
+        first(reinterpret_cast<Number*>(m.first)),
+        count(reinterpret_cast<Number*>(m.count)),
+        start(reinterpret_cast<Number*>(m.start)),
+        loser(reinterpret_cast<Number*>(m.loser)) {}
+};
+
+/// Sets first[i] to the first entry with the row of entry i.
+template <class Number, class Index>
+EMBERTABLE_INLINE void find_first_entries(const Group<Index>& args, const Numbers<Number>& m) {
   const Index* row = args.row;
   const auto n = static_cast<std::uint32_t>(args.count);
-  const GroupMemory<Index>& m = args.memory;
-  std::uint32_t *hash = m.hash, *table = m.table, *first = m.first, *count = m.count,
-                *loser = m.loser;
-  const int bits = __builtin_ctzll(static_cast<std::uint64_t>(m.table_size(args.count)));
+  Number *hash = m.hash, *table = m.table, *first = m.first, *loser = m.loser;
+  const int bits = __builtin_ctzll(static_cast<std::uint64_t>(GroupArrays::table_size(args.count)));
 
   // The factor is odd and stays odd.
   std::uint64_t factor = sizeof(Index) == 4 ? 0x9E3779B1u : 0x9E3779B97F4A7C15u;
   std::uint32_t losers = 0;
-  for (std::uint32_t i = 0; i < n; ++i) hash[i] = hash_of(row[i], factor, bits);
-  for (std::uint32_t i = n; i-- > 0;) table[hash[i]] = i;
+  for (std::uint32_t i = 0; i < n; ++i)
+    hash[i] = static_cast<Number>(hash_of(row[i], factor, bits));
+  for (std::uint32_t i = n; i-- > 0;) table[hash[i]] = static_cast<Number>(i);
   for (std::uint32_t i = 0; i < n; ++i) {
-    const std::uint32_t winner = table[hash[i]];
+    const Number winner = table[hash[i]];
     first[i] = winner;
-    count[i] = 0;
-    loser[losers] = i;
+    loser[losers] = static_cast<Number>(i);
     losers += row[winner] != row[i];
   }
   while (losers > 0) {
     const std::uint32_t tried = losers;
     factor = factor * 5 + 2;
     losers = 0;
-    for (std::uint32_t j = 0; j < tried; ++j) hash[j] = hash_of(row[loser[j]], factor, bits);
+    for (std::uint32_t j = 0; j < tried; ++j)
+      hash[j] = static_cast<Number>(hash_of(row[loser[j]], factor, bits));
     for (std::uint32_t j = tried; j-- > 0;) table[hash[j]] = loser[j];
     for (std::uint32_t j = 0; j < tried; ++j) {
-      const std::uint32_t i = loser[j], winner = table[hash[j]];
+      const Number i = loser[j], winner = table[hash[j]];
       first[i] = winner;
       loser[losers] = i;
       losers += row[winner] != row[i];
@@ -51,66 +65,78 @@ EMBERTABLE_INLINE void find_first_entries(const Group<Index>& args) {
 
 struct Listed {
   std::int64_t singles, multis;
+  std::uint32_t ordered;  ///< entries of the multis
 };
 
 /// Lists the rows: singles, and multis with their start in `order`; prefetches the first `most`.
-/// start[i] of the first entry of a multi is that start, of other entries the number of entries:
-/// where what is not ordered may be written.
-template <class Index, class Prefetch>
-Listed list_rows(const Group<Index>& args, const Prefetch& prefetch, std::int64_t most) {
+/// start[i] of the first entry of a multi is that start, and `loser` has the entries of all multis.
+template <class Number, class Index, class Prefetch>
+Listed list_rows(const Group<Index>& args, const Numbers<Number>& numbers, const Prefetch& prefetch,
+                 std::int64_t most) {
   constexpr std::uint32_t kRun = 16;
   const GroupMemory<Index> m = args.memory;
   const Index* row = args.row;
   const std::uint32_t* out = args.out;
   const float* gain = args.gain;
   const auto n = static_cast<std::uint32_t>(args.count);
-  std::uint32_t ordered = 0;
+  std::uint32_t ordered = 0, listed = 0;
   std::int64_t singles = 0, multis = 0;
   for (std::uint32_t i = 0; i < n;) {
     const std::int64_t old_singles = singles, old_multis = multis;
     for (const std::uint32_t end = n - i < kRun ? n : i + kRun; i < end; ++i) {
-      const bool is_first = m.first[i] == i;
-      const bool is_single = is_first & (m.count[i] == 1), is_multi = is_first & (m.count[i] != 1);
+      const std::uint32_t count = numbers.count[i];
+      const bool is_first = numbers.first[i] == i;
+      const bool is_single = is_first & (count == 1), is_multi = is_first & (count != 1);
       m.single_row[singles] = row[i];
       m.single_out[singles] = out[i];
       if (gain != nullptr) m.single_gain[singles] = gain[i];
       singles += is_single;
-      m.start[i] = is_multi ? ordered : n;
+      numbers.loser[listed] = static_cast<Number>(i);
+      listed += !is_single;
+      numbers.start[i] = static_cast<Number>(ordered);
       m.multi_row[multis] = row[i];
       m.multi_start[multis] = ordered;
       multis += is_multi;
-      ordered += is_multi ? m.count[i] : 0;
+      ordered += is_multi ? count : 0;
     }
     if (singles + multis > most) continue;
     for (std::int64_t s = old_singles; s < singles; ++s) prefetch(m.single_row[s]);
     for (std::int64_t s = old_multis; s < multis; ++s) prefetch(m.multi_row[s]);
   }
   m.multi_start[multis] = ordered;
-  return {singles, multis};
+  return {singles, multis, ordered};
 }
 
 #if EMBERTABLE_LEVEL == 2
+EMBERTABLE_INLINE __m512i load16(const std::uint32_t* p) { return _mm512_loadu_si512(p); }
+EMBERTABLE_INLINE __m512i load16(const std::uint16_t* p) {
+  return _mm512_cvtepu16_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
+}
+EMBERTABLE_INLINE void store16(std::uint32_t* p, __m512i a) { _mm512_storeu_si512(p, a); }
+EMBERTABLE_INLINE void store16(std::uint16_t* p, __m512i a) {
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm512_cvtepi32_epi16(a));
+}
+
 /// Does the same for 16 entries at a time.
-template <class Prefetch>
-Listed list_rows(const Group<std::uint32_t>& args, const Prefetch& prefetch, std::int64_t most) {
+template <class Number, class Prefetch>
+Listed list_rows(const Group<std::uint32_t>& args, const Numbers<Number>& numbers,
+                 const Prefetch& prefetch, std::int64_t most) {
   const GroupMemory<std::uint32_t> m = args.memory;
   const std::uint32_t *row = args.row, *out = args.out;
   const float* gain = args.gain;
   const auto n = static_cast<std::uint32_t>(args.count);
   const __m512i one = _mm512_set1_epi32(1), zero = _mm512_setzero_si512();
-  const __m512i unordered = _mm512_set1_epi32(static_cast<int>(n));
   __m512i number = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
-  std::uint32_t ordered = 0;
+  std::uint32_t ordered = 0, listed = 0;
   std::int64_t singles = 0, multis = 0;
   for (std::uint32_t i = 0; i < n;
        i += 16, number = _mm512_add_epi32(number, _mm512_set1_epi32(16))) {
     const __mmask16 there =
         n - i < 16 ? first_lanes(static_cast<int>(n - i)) : static_cast<__mmask16>(0xffff);
-    const __m512i count = _mm512_maskz_loadu_epi32(there, m.count + i);
+    const __m512i count = load16(numbers.count + i);
     const __m512i rows = _mm512_maskz_loadu_epi32(there, row + i);
     const __m512i outs = _mm512_maskz_loadu_epi32(there, out + i);
-    const __mmask16 firsts =
-        _mm512_mask_cmpeq_epi32_mask(there, _mm512_maskz_loadu_epi32(there, m.first + i), number);
+    const __mmask16 firsts = _mm512_mask_cmpeq_epi32_mask(there, load16(numbers.first + i), number);
     const __mmask16 single = _mm512_mask_cmpeq_epi32_mask(firsts, count, one);
     const auto multi = static_cast<__mmask16>(firsts & ~single);
 
@@ -121,6 +147,10 @@ Listed list_rows(const Group<std::uint32_t>& args, const Prefetch& prefetch, std
                        _mm512_maskz_compress_ps(single, _mm512_maskz_loadu_ps(there, gain + i)));
     singles += __builtin_popcount(single);
 
+    const auto other = static_cast<__mmask16>(there & ~single);
+    store16(numbers.loser + listed, _mm512_maskz_compress_epi32(other, number));
+    listed += static_cast<std::uint32_t>(__builtin_popcount(other));
+
     const __m512i counted = _mm512_maskz_mov_epi32(multi, count);
     // Sums over lanes 0 to l.
     __m512i sums = _mm512_add_epi32(counted, _mm512_alignr_epi32(counted, zero, 15));
@@ -129,7 +159,7 @@ Listed list_rows(const Group<std::uint32_t>& args, const Prefetch& prefetch, std
     sums = _mm512_add_epi32(sums, _mm512_alignr_epi32(sums, zero, 8));
     const __m512i start = _mm512_add_epi32(_mm512_sub_epi32(sums, counted),
                                            _mm512_set1_epi32(static_cast<int>(ordered)));
-    _mm512_storeu_si512(m.start + i, _mm512_mask_mov_epi32(unordered, multi, start));
+    store16(numbers.start + i, start);
     _mm512_storeu_si512(m.multi_row + multis, _mm512_maskz_compress_epi32(multi, rows));
     _mm512_storeu_si512(m.multi_start + multis, _mm512_maskz_compress_epi32(multi, start));
     multis += __builtin_popcount(multi);
@@ -140,7 +170,7 @@ Listed list_rows(const Group<std::uint32_t>& args, const Prefetch& prefetch, std
       prefetch(row[i + __builtin_ctz(left)]);
   }
   m.multi_start[multis] = ordered;
-  return {singles, multis};
+  return {singles, multis, ordered};
 }
 #endif
 
@@ -160,8 +190,15 @@ inline constexpr LanesOfSet kLanesOfSet;
 EMBERTABLE_INLINE __m256i load8(const void* p) {
   return _mm256_loadu_si256(static_cast<const __m256i*>(p));
 }
+EMBERTABLE_INLINE __m256i load8(const std::uint16_t* p) {
+  return _mm256_cvtepu16_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+}
 EMBERTABLE_INLINE void store8(void* p, __m256i a) {
   _mm256_storeu_si256(static_cast<__m256i*>(p), a);
+}
+EMBERTABLE_INLINE void store8(std::uint16_t* p, __m256i a) {
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(p),
+                   _mm_packus_epi32(_mm256_castsi256_si128(a), _mm256_extracti128_si256(a, 1)));
 }
 /// Reads the first n of 8 numbers; the others are not touched.
 EMBERTABLE_INLINE __m256i load8_part(const void* p, std::uint32_t n) {
@@ -187,22 +224,23 @@ EMBERTABLE_INLINE __m256i running_sums(__m256i a) {
 }
 
 /// Does the same for 8 entries at a time.
-template <class Prefetch>
-Listed list_rows(const Group<std::uint32_t>& args, const Prefetch& prefetch, std::int64_t most) {
+template <class Number, class Prefetch>
+Listed list_rows(const Group<std::uint32_t>& args, const Numbers<Number>& numbers,
+                 const Prefetch& prefetch, std::int64_t most) {
   const GroupMemory<std::uint32_t> m = args.memory;
   const std::uint32_t *row = args.row, *out = args.out;
   const float* gain = args.gain;
   const auto n = static_cast<std::uint32_t>(args.count);
-  const __m256i unordered = _mm256_set1_epi32(static_cast<int>(n));
   __m256i number = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
-  std::uint32_t ordered = 0;
+  std::uint32_t ordered = 0, listed = 0;
   std::int64_t singles = 0, multis = 0;
   for (std::uint32_t i = 0; i < n;
        i += 8, number = _mm256_add_epi32(number, _mm256_set1_epi32(8))) {
-    const __m256i count = load8(m.count + i), rows = load8_part(row + i, n - i),
+    const __m256i count = load8(numbers.count + i), rows = load8_part(row + i, n - i),
                   outs = load8_part(out + i, n - i);
     const __m256i there = first_lanes(n - i < 8 ? static_cast<int>(n - i) : 8);
-    const __m256i firsts = _mm256_and_si256(there, _mm256_cmpeq_epi32(load8(m.first + i), number));
+    const __m256i firsts =
+        _mm256_and_si256(there, _mm256_cmpeq_epi32(load8(numbers.first + i), number));
     const __m256i one_each = _mm256_cmpeq_epi32(count, _mm256_set1_epi32(1));
     const __m256i several = _mm256_andnot_si256(one_each, firsts);
     const std::uint32_t first = set_of(firsts), multi = set_of(several), single = first ^ multi;
@@ -215,10 +253,14 @@ Listed list_rows(const Group<std::uint32_t>& args, const Prefetch& prefetch, std
              _mm256_permutevar8x32_epi32(load8_part(gain + i, n - i), singles_first));
     singles += __builtin_popcount(single);
 
+    const std::uint32_t other = set_of(there) & ~single;
+    store8(numbers.loser + listed, _mm256_permutevar8x32_epi32(number, to_front(other)));
+    listed += static_cast<std::uint32_t>(__builtin_popcount(other));
+
     const __m256i counted = _mm256_and_si256(several, count), sums = running_sums(counted);
     const __m256i start = _mm256_add_epi32(_mm256_sub_epi32(sums, counted),
                                            _mm256_set1_epi32(static_cast<int>(ordered)));
-    store8(m.start + i, _mm256_blendv_epi8(unordered, start, several));
+    store8(numbers.start + i, start);
     store8(m.multi_row + multis, _mm256_permutevar8x32_epi32(rows, multis_first));
     store8(m.multi_start + multis, _mm256_permutevar8x32_epi32(start, multis_first));
     multis += __builtin_popcount(multi);
@@ -229,44 +271,48 @@ Listed list_rows(const Group<std::uint32_t>& args, const Prefetch& prefetch, std
       prefetch(row[i + static_cast<std::uint32_t>(__builtin_ctz(left))]);
   }
   m.multi_start[multis] = ordered;
-  return {singles, multis};
+  return {singles, multis, ordered};
 }
 #endif
 
 /// Calls the body with the number of lines of a record, if it is kLines or one of kOthers.
-template <int kLines, int... kOthers, class Index>
-Listed list_rows_of(const Group<Index>& args, const RowPrefetch& prefetch, std::int64_t most) {
+template <int kLines, int... kOthers, class Number, class Index>
+Listed list_rows_of(const Group<Index>& args, const Numbers<Number>& numbers,
+                    const RowPrefetch& prefetch, std::int64_t most) {
   if (PlainRowPrefetch<kLines>::fits(prefetch))
-    return list_rows(args, PlainRowPrefetch<kLines>(prefetch), most);
+    return list_rows(args, numbers, PlainRowPrefetch<kLines>(prefetch), most);
   if constexpr (sizeof...(kOthers) > 0)
-    return list_rows_of<kOthers...>(args, prefetch, most);
+    return list_rows_of<kOthers...>(args, numbers, prefetch, most);
   else
-    return list_rows(args, prefetch, most);
+    return list_rows(args, numbers, prefetch, most);
 }
 
-template <class Index>
-Listed list_rows(const Group<Index>& args) {
-  const RowPrefetch prefetch(args.rows, args.to_level2);
-  return list_rows_of<1, 2, 4, 8, 16, 0>(args, prefetch, args.prefetched_bytes / prefetch.bytes());
-}
-
-template <class Index>
-GroupedEntries<Index> group(const Group<Index>& args) {
+template <class Number, class Index>
+GroupedEntries<Index> group_by(const Group<Index>& args) {
   const GroupMemory<Index>& m = args.memory;
+  const Numbers<Number> numbers(m);
   const auto n = static_cast<std::uint32_t>(args.count);
   const std::uint32_t* out = args.out;
   const float* gain = args.gain;
-  find_first_entries(args);
+  find_first_entries(args, numbers);
 
-  std::uint32_t *rank = m.hash, *count = m.count, *start = m.start, *order = m.order;
-  const std::uint32_t* first = m.first;
+  const Number *first = numbers.first, *start = numbers.start, *entry = numbers.loser;
+  Number *rank = numbers.hash, *count = numbers.count;
+  for (std::uint32_t i = 0; i < n; ++i) count[i] = 0;
   for (std::uint32_t i = 0; i < n; ++i) rank[i] = count[first[i]]++;
-  const Listed list = list_rows(args);
-  if (list.multis > 0) {
-    for (std::uint32_t i = 0; i < n; ++i) order[start[first[i]] + rank[i]] = out[i];
-    if (gain != nullptr) {
-      float* order_gain = m.order_gain;
-      for (std::uint32_t i = 0; i < n; ++i) order_gain[start[first[i]] + rank[i]] = gain[i];
+  const RowPrefetch prefetch(args.rows, args.to_level2);
+  const Listed list = list_rows_of<1, 2, 4, 8, 16, 0>(args, numbers, prefetch,
+                                                      args.prefetched_bytes / prefetch.bytes());
+  std::uint32_t* order = m.order;
+  for (std::uint32_t k = 0; k < list.ordered; ++k) {
+    const std::uint32_t i = entry[k];
+    order[std::uint32_t{start[first[i]]} + rank[i]] = out[i];
+  }
+  if (gain != nullptr) {
+    float* order_gain = m.order_gain;
+    for (std::uint32_t k = 0; k < list.ordered; ++k) {
+      const std::uint32_t i = entry[k];
+      order_gain[std::uint32_t{start[first[i]]} + rank[i]] = gain[i];
     }
   }
   GroupedEntries<Index> grouped;
@@ -285,8 +331,16 @@ GroupedEntries<Index> group(const Group<Index>& args) {
 }
 
 template <class Index>
+GroupedEntries<Index> group(const Group<Index>& args) {
+  constexpr std::int64_t kFew = 1 << 16;
+  if constexpr (sizeof(Index) == sizeof(std::uint32_t))  // wider rows are rare
+    if (args.count < kFew) return group_by<std::uint16_t>(args);
+  return group_by<std::uint32_t>(args);
+}
+
+template <class Index>
 void find_first(const Group<Index>& args) {
-  find_first_entries(args);
+  find_first_entries(args, Numbers<std::uint32_t>(args.memory));
 }
 
 template <class Index>

@@ -134,6 +134,16 @@ TEST(Group, WorksForManyEntries) {
   }
 }
 
+TEST(Group, WorksWhereEntriesAreNumberedBySixteenBitsAndWhereTheyAreNot) {
+  std::mt19937 random(test_seed(3));
+  for (const std::size_t n : {65535, 65536, 70000})
+    for (const unsigned distinct : {1u, 300u, 2000000000u}) {
+      std::vector<std::uint64_t> rows(n);
+      for (auto& r : rows) r = random() % distinct;
+      expect_grouped(rows);
+    }
+}
+
 TEST(Group, WorksForRowsThatDifferInFewBits) {
   for (const int shift : {0, 4, 12, 20, 27}) {
     std::vector<std::uint64_t> rows;
