@@ -43,9 +43,10 @@ template <class Source>
 struct SummedEntries {
   Source source;
   const std::uint32_t* order;
-  const float* gain;    ///< parallel, or null
-  std::uint32_t total;  ///< entries of all rows
-  int lines;            ///< cache lines of a gradient
+  const float* gain;      ///< parallel, or null
+  bool fetches;           ///< gradients are fetched ahead
+  std::uint32_t fetched;  ///< entries of all rows if they are, else 0
+  int lines;              ///< cache lines of a gradient
   std::uint32_t lines_ahead = gradients_ahead(lines);
 
   /// Returns the number of entries between a gradient's prefetch and its use.
@@ -63,12 +64,13 @@ struct SummedEntries {
   }
   template <int kLines>
   EMBERTABLE_INLINE void prefetch(std::uint32_t k) const {
-    if (k < total) prefetch_gradient<kLines>(order[k]);
+    if (k < fetched) prefetch_gradient<kLines>(order[k]);
   }
 };
 
 /// The sum of entries begin to end - 1, which lie in one piece, over some columns of the gradients.
-/// Prefetches later gradients with the first columns. kLines: see SummedEntries.
+/// Prefetches later gradients with the first columns, if they are fetched. kLines: see
+/// SummedEntries.
 template <int V, bool kPart, int kLines, class Source>
 EMBERTABLE_INLINE void sum_piece(F16 (&sum)[V], const SummedEntries<Source>& entries,
                                  std::uint32_t begin, std::uint32_t end, std::int64_t column,

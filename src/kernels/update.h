@@ -56,11 +56,13 @@ struct GroupedEntries {
   const float* single_gain = nullptr;    ///< parallel to single_out, or null: all 1
   const float* order_gain = nullptr;     ///< parallel to order, or null: all 1
   bool to_level2 = false;  ///< rows are fetched ahead into the second-level cache, not the first
+  bool near_gradients = false;  ///< gradients are in a near cache, and are not fetched ahead
 };
 
 /// Locates the gradients of a bucket's entries.
 struct GradientSource {
   const GradientPiece* piece = nullptr;  ///< by out / kPieceRows
+  std::int64_t outputs = 0;              ///< output rows of all pieces
 
   /// Not null if every output row is at base + out * stride (one feature of one core).
   const float* base = nullptr;

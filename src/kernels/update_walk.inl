@@ -34,14 +34,16 @@
 template <int kLines, class Index, class Source, class Prefetch>
 EMBERTABLE_INLINE void fetch_after(std::int64_t i, const GroupedEntries<Index>& grouped,
                                    const SummedEntries<Source>& entries, const Prefetch& prefetch) {
-  const std::int64_t singles = grouped.singles, multis = grouped.multis, total = entries.total;
+  const std::int64_t singles = grouped.singles, multis = grouped.multis;
   const std::uint32_t* out = grouped.single_out;
   const std::int64_t r = i + updated_rows_ahead(prefetch.bytes()),
                      k = i + entries.template ahead<kLines>();
   if (r < singles + multis)
     prefetch(r < singles ? grouped.single_row[r] : grouped.multi_row[r - singles]);
+  if (!entries.fetches) return;
   if (k >= singles) {
-    if (k < singles + total) entries.template prefetch_gradient<kLines>(entries.order[k - singles]);
+    if (k < singles + entries.fetched)
+      entries.template prefetch_gradient<kLines>(entries.order[k - singles]);
   } else if (out[k] != out[k - 1]) {
     entries.template prefetch_gradient<kLines>(out[k]);
   }
@@ -106,8 +108,8 @@ EMBERTABLE_INLINE void visit_rows(const GroupedEntries<Index>& grouped,
   const std::int64_t singles = grouped.singles, multis = grouped.multis,
                      rows = updated_rows_ahead(prefetch.bytes());
   // The first ones, of the singles and then of the multis, as visit_singles goes on.
-  const std::int64_t gradients = entries.template ahead<kLines>();
-  for (std::int64_t k = 0; k < gradients && k < singles + entries.total; ++k)
+  const std::int64_t gradients = entries.fetches ? entries.template ahead<kLines>() : 0;
+  for (std::int64_t k = 0; k < gradients && k < singles + entries.fetched; ++k)
     entries.template prefetch_gradient<kLines>(k < singles ? grouped.single_out[k]
                                                            : entries.order[k - singles]);
   for (std::int64_t r = 0; r < rows && r < singles + multis; ++r)
@@ -127,8 +129,13 @@ EMBERTABLE_INLINE void visit_rows(const GroupedEntries<Index>& grouped,
 template <class Index, class Source>
 EMBERTABLE_INLINE SummedEntries<Source> summed_entries(const GroupedEntries<Index>& grouped,
                                                        const Source& source, int lines) {
-  return {source, grouped.order, grouped.order_gain,
-          grouped.multis == 0 ? 0 : grouped.multi_start[grouped.multis], lines};
+  const bool fetches = !grouped.near_gradients;
+  return {source,
+          grouped.order,
+          grouped.order_gain,
+          fetches,
+          fetches && grouped.multis > 0 ? grouped.multi_start[grouped.multis] : 0,
+          lines};
 }
 
 /// Rows that a rule steps where they are.

@@ -9,6 +9,7 @@
 #include "kernels/row_tile.h"
 #include "kernels/stage_clock.h"
 #include "kernels/tile_update.h"
+#include "step/bucket_policy.h"
 #include "step/small_tables.h"
 
 namespace embertable {
@@ -137,6 +138,8 @@ UpdatedRows update_entries_of(const TableUpdate& table, std::int64_t first, std:
                            level);
     // What a burst fetched is in the second-level cache already.
     grouped.to_level2 = fetched == 0;
+    grouped.near_gradients =
+        gradients_stay_near(table.plan.entries(), table.gradients.outputs, table.rows.dim);
     if (table.touched != nullptr) touch_all(table, grouped);
   } else {
     // Marks of neighbouring rows, which other workers may update, share a word.

@@ -256,6 +256,14 @@ TEST(OutweighsItsWorker, FromHalfOfAWorkersShareOn) {
   EXPECT_FALSE(outweighs_its_worker(5000, 1, 8, 5000 * 8, 1));
 }
 
+TEST(GradientsStayNear, IfTheyAreFewAndReadAgainAndAgain) {
+  const std::int64_t outputs = 3 * quarter_of_level2_cache() / (2 * 32 * 4);
+  EXPECT_EQ(gradients_stay_near(8 * outputs, outputs, 32), !is_intel());
+  EXPECT_FALSE(gradients_stay_near(8 * outputs - 1, outputs, 32));
+  EXPECT_FALSE(gradients_stay_near(9 * outputs, outputs + 1, 32));
+  EXPECT_FALSE(gradients_stay_near(8 * outputs, outputs, 33));
+}
+
 TEST(TableOrderOf, IsReversedWhereRowsDoNotFitIntoTheSecondLevelCaches) {
   const std::int64_t floats = 2 * 4 * quarter_of_level2_cache() / std::int64_t{sizeof(float)};
   EXPECT_EQ(table_order(floats, 2), TableOrder::kFirstToLast);

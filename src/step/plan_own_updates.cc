@@ -121,10 +121,14 @@ struct PlannedUpdate {
 /// sent. Makes room for the entries.
 PlannedUpdate plan_own_update(TableRun& table, std::span<const SentGradients> sent, std::int32_t me,
                               std::int32_t cores_per_host, Arena& memory) {
-  std::int64_t num_pieces = 0, entries = table.entries();
-  for (const FeatureRun& feature : table.features) num_pieces += pieces_for(feature.plan->outputs);
+  std::int64_t num_pieces = 0, outputs = 0, entries = table.entries();
+  for (const FeatureRun& feature : table.features) {
+    num_pieces += pieces_for(feature.plan->outputs);
+    outputs += feature.plan->outputs;
+  }
   for (const SentGradients& of : sent) {
     num_pieces += pieces_for(std::ssize(of.row));
+    outputs += std::ssize(of.row);
     entries += std::ssize(of.row);
   }
   // The lookup has checked the update's size, before any row could change; not so that of a
@@ -157,7 +161,7 @@ PlannedUpdate plan_own_update(TableRun& table, std::span<const SentGradients> se
             .bucket = memory.take<std::int64_t>(table.buckets + 1),
             .ranges = table.once_ranges.count};
   update.piece = pieces;
-  table.gradients = {.piece = pieces.data()};
+  table.gradients = {.piece = pieces.data(), .outputs = outputs};
   const std::int64_t room = entries + 1;  // one for those of received rows
   if (table.wide)
     update.entry = memory.take<UpdateEntry<std::uint64_t>>(room).data();
