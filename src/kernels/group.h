@@ -11,7 +11,7 @@ namespace embertable {
 
 /// Memory in which up to n entries are grouped, and which holds the result, without row numbers.
 /// Every array but `table` has kSlack spare elements, because vectors are accessed whole. `group`
-/// uses the first six as numbers of 16 bits where n allows it.
+/// keeps hash, table, first, count, start and loser as numbers of 16 bits where they suffice.
 struct GroupArrays {
   static constexpr std::int64_t kSlack = 64;
 

@@ -12,8 +12,8 @@ EMBERTABLE_INLINE std::uint32_t hash_of(std::uint64_t row, std::uint64_t factor,
   return static_cast<std::uint32_t>((row * factor) >> (64 - bits));
 }
 
-/// The arrays in which entries are numbered, slots hashed and ranks counted. With numbers of 16
-/// bits they take half of a cache, which gradients and rows need too.
+/// The arrays in which entries are numbered, slots hashed and ranks counted. Numbers of 16 bits
+/// take half as much of the caches, which gradients and rows need too.
 template <class Number>
 struct Numbers {
   Number *hash, *table, *first, *count, *start, *loser;
@@ -332,9 +332,9 @@ GroupedEntries<Index> group_by(const Group<Index>& args) {
 
 template <class Index>
 GroupedEntries<Index> group(const Group<Index>& args) {
-  constexpr std::int64_t kFew = 1 << 16;
+  constexpr std::int64_t kMostCounted = (1 << 16) - 1;   // entries of one row
   if constexpr (sizeof(Index) == sizeof(std::uint32_t))  // wider rows are rare
-    if (args.count < kFew) return group_by<std::uint16_t>(args);
+    if (args.count <= kMostCounted) return group_by<std::uint16_t>(args);
   return group_by<std::uint32_t>(args);
 }
 

@@ -40,13 +40,12 @@ struct Result {
 };
 
 template <class Index>
-Result run(SimdLevel level, const std::vector<std::uint64_t>& rows,
-           const std::vector<float>& gain) {
+Result run(SimdLevel level, const std::vector<std::uint64_t>& rows, const std::vector<float>& gain,
+           Memory<Index>& memory) {
   const auto n = static_cast<std::int64_t>(rows.size());
   std::vector<Index> row(rows.begin(), rows.end());
   std::vector<std::uint32_t> out(rows.size());
   for (std::size_t i = 0; i < out.size(); ++i) out[i] = static_cast<std::uint32_t>(i * 2 + 1);
-  Memory<Index> memory(n);
   float block[16] = {};
   RowBlock table = {.row = block, .stride = 16, .slots = 1, .dim = 16, .rows = 1};
   table.slot[0] = block, table.slot_stride[0] = 1;
@@ -67,6 +66,13 @@ Result run(SimdLevel level, const std::vector<std::uint64_t>& rows,
       result.groups[g.multi_row[m]].emplace_back(g.order[k], gain.empty() ? 1.0f : g.order_gain[k]);
   }
   return result;
+}
+
+template <class Index>
+Result run(SimdLevel level, const std::vector<std::uint64_t>& rows,
+           const std::vector<float>& gain) {
+  Memory<Index> memory(std::ssize(rows));
+  return run<Index>(level, rows, gain, memory);
 }
 
 Result slowly(const std::vector<std::uint64_t>& rows, const std::vector<float>& gain) {
@@ -142,6 +148,18 @@ TEST(Group, WorksWhereEntriesAreNumberedBySixteenBitsAndWhereTheyAreNot) {
       for (auto& r : rows) r = random() % distinct;
       expect_grouped(rows);
     }
+}
+
+TEST(Group, DoesNotSeeWhatEarlierGroupsLeft) {
+  for (const SimdLevel level : usable_levels()) {
+    Memory<std::uint32_t> memory(70000);
+    for (const std::size_t n : {70000, 65535, 100, 40, 17, 16, 9, 1, 0}) {
+      std::vector<std::uint64_t> rows(n);  // each named once, so that every entry is a first one
+      for (std::size_t i = 0; i < n; ++i) rows[i] = n - i;
+      EXPECT_TRUE(run<std::uint32_t>(level, rows, {}, memory) == slowly(rows, {}))
+          << to_string(level) << ", " << n << " entries";
+    }
+  }
 }
 
 TEST(Group, WorksForRowsThatDifferInFewBits) {

@@ -61,6 +61,7 @@ struct Bucket {
   std::vector<GradientPiece> pieces;
   bool one_source = false;
   bool grouped = true;  ///< false requires that each row is named once
+  bool near_gradients = false;
 
   const float* gains() const { return gain.empty() ? nullptr : gain.data(); }
   GradientSource source() const {
@@ -109,6 +110,7 @@ struct Grouped {
                  .single_out = bucket.out.data(),
                  .singles = static_cast<std::int64_t>(row.size()),
                  .single_gain = bucket.gains()};
+    entries.near_gradients = bucket.near_gradients;
   }
   std::vector<Index> row;
   std::vector<std::vector<std::uint32_t>> numbers;
@@ -191,18 +193,22 @@ void run_half(const Bucket& bucket, std::int32_t gap, SimdLevel level) {
   for (std::uint32_t r = 0; r < kRows; ++r) ASSERT_EQ(walk.counts[r], tiles.counts[r]);
 }
 
-void run_all(const Bucket& bucket) {
-  for (const SimdLevel level : usable_levels()) {
-    for (const std::int32_t gap : {0, 3}) {
-      run_tiles<std::uint32_t>(bucket, gap, level);
-      run_tiles<std::uint64_t>(bucket, gap, level);
-      if (fused(level, bucket.dim) == nullptr) continue;
-      Table table(bucket.dim, gap);
-      const Grouped<std::uint32_t> grouped(bucket, table.rows);
-      ASSERT_TRUE(fused(level, bucket.dim)(grouped.entries, bucket.source(), table.rows, {}));
-      expect_promised_rows(bucket, table, gap == 0 ? "walk over packed rows" : "walk", level);
-      if (bucket.dim >= 16) run_half(bucket, gap, level);
-    }
+void run_at(const Bucket& bucket, std::int32_t gap, SimdLevel level) {
+  run_tiles<std::uint32_t>(bucket, gap, level);
+  run_tiles<std::uint64_t>(bucket, gap, level);
+  if (fused(level, bucket.dim) == nullptr) return;
+  Table table(bucket.dim, gap);
+  const Grouped<std::uint32_t> grouped(bucket, table.rows);
+  ASSERT_TRUE(fused(level, bucket.dim)(grouped.entries, bucket.source(), table.rows, {}));
+  expect_promised_rows(bucket, table, gap == 0 ? "walk over packed rows" : "walk", level);
+  if (bucket.dim >= 16) run_half(bucket, gap, level);
+}
+
+void run_all(Bucket bucket) {
+  for (const bool near : {false, true}) {
+    bucket.near_gradients = near;
+    for (const SimdLevel level : usable_levels())
+      for (const std::int32_t gap : {0, 3}) run_at(bucket, gap, level);
   }
 }
 

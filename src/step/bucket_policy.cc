@@ -224,10 +224,12 @@ std::int64_t large_bucket_entries(std::int64_t all_entries, std::int64_t workers
   return all_entries / (workers * kItemsOfWorker);
 }
 
-bool gradients_stay_near(std::int64_t entries, std::int64_t outputs, std::int64_t dim) {
-  constexpr std::int64_t kReads = 8;
+bool gradients_stay_near(std::int64_t entries, std::int64_t outputs, std::int64_t dim,
+                         std::int64_t workers) {
+  constexpr std::int64_t kReads = 4;
   const std::int64_t bytes = outputs * dim * std::int64_t{sizeof(float)};
-  return !is_intel() && entries >= kReads * outputs && bytes <= quarter_of_level2_cache() * 3 / 2;
+  return !is_intel() && entries >= kReads * workers * outputs &&
+         bytes <= quarter_of_level2_cache() * 3 / 2;
 }
 
 TableOrder table_order(std::int64_t floats, std::int64_t workers) {

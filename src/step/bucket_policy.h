@@ -111,17 +111,19 @@ inline constexpr std::int64_t kGradientTileFloats = 1 << 15;
 std::int64_t large_bucket_entries(std::int64_t all_entries, std::int64_t workers);
 
 /// Whether the gradients of a table's output rows are probably in a worker's second-level cache
-/// while it updates a bucket: they fill at most three eighths of it, and eight entries or more read
-/// each of them. To fetch them ahead of their sums would only be more to do. False on Intel's
-/// processors, where it has not been measured.
-bool gradients_stay_near(std::int64_t entries, std::int64_t outputs, std::int64_t dim);
+/// while it updates a bucket of grouped entries: they fill at most three eighths of it, and each is
+/// read four times or more by each of the workers that share the table. To fetch them ahead of
+/// their sums would only be more to do. False on Intel's processors, where it has not been
+/// measured.
+bool gradients_stay_near(std::int64_t entries, std::int64_t outputs, std::int64_t dim,
+                         std::int64_t workers);
 
 enum class TableOrder { kFirstToLast, kLastToFirst };
 
-/// Returns the order in which tables are updated, where entries name rows of as many floats in all.
-/// Lookups go from the first table to the last. If their rows do not fit into the second-level
-/// caches of all workers, a cache further away still has those of the last tables when the update
-/// begins, and those of the first ones when the next lookups do.
+/// Returns the order in which tables are updated, by the floats of the rows that all entries name,
+/// repeated rows counted again. Lookups go from the first table to the last. If that is more than
+/// the second-level caches of all workers hold, a cache further away may still have rows of the
+/// last tables when the update begins, and those of the first ones when the next lookups do.
 TableOrder table_order(std::int64_t floats, std::int64_t workers);
 
 /// Returns the number of entries that each worker has memory of its own for. Larger buckets get

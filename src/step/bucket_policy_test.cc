@@ -258,10 +258,11 @@ TEST(OutweighsItsWorker, FromHalfOfAWorkersShareOn) {
 
 TEST(GradientsStayNear, IfTheyAreFewAndReadAgainAndAgain) {
   const std::int64_t outputs = 3 * quarter_of_level2_cache() / (2 * 32 * 4);
-  EXPECT_EQ(gradients_stay_near(8 * outputs, outputs, 32), !is_intel());
-  EXPECT_FALSE(gradients_stay_near(8 * outputs - 1, outputs, 32));
-  EXPECT_FALSE(gradients_stay_near(9 * outputs, outputs + 1, 32));
-  EXPECT_FALSE(gradients_stay_near(8 * outputs, outputs, 33));
+  EXPECT_EQ(gradients_stay_near(8 * outputs, outputs, 32, 2), !is_intel());
+  EXPECT_FALSE(gradients_stay_near(8 * outputs - 1, outputs, 32, 2));
+  EXPECT_FALSE(gradients_stay_near(8 * outputs, outputs, 32, 3));
+  EXPECT_FALSE(gradients_stay_near(9 * outputs, outputs + 1, 32, 2));
+  EXPECT_FALSE(gradients_stay_near(8 * outputs, outputs, 33, 2));
 }
 
 TEST(TableOrderOf, IsReversedWhereRowsDoNotFitIntoTheSecondLevelCaches) {

@@ -14,7 +14,7 @@ using ::testing::Pair;
 
 /// Returns the tables and first entries of items in the order in which a worker takes them.
 std::vector<std::pair<std::int32_t, std::int64_t>> sorted(TableOrder order) {
-  // With one worker, items are large from a sixteenth of all 1,600 entries on.
+  // With one worker, items are large if they have more than a sixteenth of all 1,600 entries.
   std::vector<UpdateItem> items = {
       {.table = 0, .first = 0, .left = 50},   {.table = 0, .first = 50, .left = 99},
       {.table = 1, .first = 0, .left = 1000}, {.table = 1, .first = 1000, .left = 100},
