@@ -30,7 +30,7 @@ struct GroupArrays {
 
   static std::int64_t table_size(std::int64_t n) {
     std::int64_t size = 1024;
-    while (size < n) size *= 2;
+    while (size < 2 * n) size *= 2;
     return size;
   }
 };

@@ -10,7 +10,8 @@
 
 namespace embertable {
 
-/// Maximum number of entries of one bucket, so that their places and hashes fit into 32 bits.
+/// Maximum number of entries of one bucket, so that their places and twice as many hashes fit into
+/// 32 bits.
 inline constexpr std::int64_t kMostGrouped = std::int64_t{1} << 31;
 
 /// Memory for updates by one worker at a time. Grows only between steps, by the `reserve` calls.
