@@ -33,7 +33,7 @@ EMBERTABLE_INLINE void find_first_entries(const Group<Index>& args, const Number
   const Index* row = args.row;
   const auto n = static_cast<std::uint32_t>(args.count);
   Number *hash = m.hash, *table = m.table, *first = m.first, *loser = m.loser;
-  // Half of the slots where numbers are short: more entries try again, but in the first-level cache.
+  // Half of the slots where numbers are short: more entries try again, but nearer to the core.
   const std::int64_t slots = GroupArrays::table_size(args.count) / (sizeof(Number) == 2 ? 2 : 1);
   const int bits = __builtin_ctzll(static_cast<std::uint64_t>(slots));
 
