@@ -62,8 +62,6 @@ struct GroupedEntries {
 /// Locates the gradients of a bucket's entries.
 struct GradientSource {
   const GradientPiece* piece = nullptr;  ///< by out / kPieceRows
-  std::int64_t outputs = 0;              ///< output rows of all pieces
-  bool near = false;                     ///< see gradients_stay_near
 
   /// Not null if every output row is at base + out * stride (one feature of one core).
   const float* base = nullptr;

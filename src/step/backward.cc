@@ -138,7 +138,7 @@ UpdatedRows update_entries_of(const TableUpdate& table, std::int64_t first, std:
                            level);
     // What a burst fetched is in the second-level cache already.
     grouped.to_level2 = fetched == 0;
-    grouped.near_gradients = table.gradients.near;
+    grouped.near_gradients = table.near_gradients;
     if (table.touched != nullptr) touch_all(table, grouped);
   } else {
     // Marks of neighbouring rows, which other workers may update, share a word.
@@ -230,7 +230,7 @@ void BackwardRun::prepare(HostStep& step, Workers& workers) {
     Table& table = tables_[t];
     TableRun& run = *(table.run = &step.tables[t]);
     run.step.failure = &failure_;
-    run.gradients.near = gradients_stay_near(run.plan.bucket.back(), run.gradients.outputs,
+    run.near_gradients = gradients_stay_near(run.plan.bucket.back(), run.gradient_rows,
                                              run.rows.dim, workers.count());
     table.set_apart = run.plan.once;
     if (run.gives_sums) {

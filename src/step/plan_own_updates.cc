@@ -161,7 +161,8 @@ PlannedUpdate plan_own_update(TableRun& table, std::span<const SentGradients> se
             .bucket = memory.take<std::int64_t>(table.buckets + 1),
             .ranges = table.once_ranges.count};
   update.piece = pieces;
-  table.gradients = {.piece = pieces.data(), .outputs = outputs};
+  table.gradients = {.piece = pieces.data()};
+  table.gradient_rows = outputs;
   const std::int64_t room = entries + 1;  // one for those of received rows
   if (table.wide)
     update.entry = memory.take<UpdateEntry<std::uint64_t>>(room).data();

@@ -265,13 +265,14 @@ void point_at_gradients(HostStep& step) {
     for (const FeatureRun& feature : table.features) pieces += pieces_for(feature.plan->outputs);
     const std::span<GradientPiece> piece = step.memory.take<GradientPiece>(pieces);
     GradientPiece* end = piece.data();
-    table.gradients = {.piece = piece.data()};
+    table.gradient_rows = 0;
     for (const FeatureRun& feature : table.features) {
       end =
           append_pieces(feature.gradient, feature.plan->outputs, table.rows.dim, feature.core, end);
-      table.gradients.outputs += feature.plan->outputs;
+      table.gradient_rows += feature.plan->outputs;
     }
     table.plan.piece = piece;
+    table.gradients = {.piece = piece.data()};
     if (table.features.size() == 1 && pieces > 0) {
       table.gradients.base = piece.front().base;
       table.gradients.stride = piece.front().stride;

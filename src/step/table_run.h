@@ -80,7 +80,8 @@ struct TableRun : StepTable {
   bool reads_to_level2 = false;      ///< see reads_through_level2
   std::vector<FeatureRun> features;  ///< canonical order: core, feature
   TableRoute route;
-  PartOfStep part;  ///< from its first feature's to its last one's
+  std::int64_t gradient_rows = 0;  ///< rows of the gradients that the update sums
+  PartOfStep part;                 ///< from its first feature's to its last one's
 
   std::int64_t entries() const;
 };

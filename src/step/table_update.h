@@ -20,8 +20,9 @@ struct TableUpdate {
   UpdateRows update_rows = nullptr;                     ///< any dim
   UpdateGroups<std::uint32_t> update_groups = nullptr;  ///< or null: see Rule::update_groups
   StepScalars step;                                     ///< set once the gradients have come
-  UpdatePlan plan;           ///< where the entries go; empty in a lookup without gradients
-  GradientSource gradients;  ///< where the pieces of plan.piece are
+  UpdatePlan plan;              ///< where the entries go; empty in a lookup without gradients
+  GradientSource gradients;     ///< where the pieces of plan.piece are
+  bool near_gradients = false;  ///< see gradients_stay_near
 
   /// If not null, bit r % 16 of touched[r / 16] is set for every row r that an entry names.
   std::uint16_t* touched = nullptr;
