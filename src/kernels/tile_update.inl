@@ -31,15 +31,21 @@ EMBERTABLE_INLINE const float* with_gain(const float* gradient, const float* gai
 /// Sums in memory and applies the rule to 16 rows at a time. V > 0: rows of 16 * V floats.
 template <int V, class Source>
 struct TileVisitor {
-  const SummedEntries<Source>& entries;
+  SummedEntries<Source> entries;
   TileInProgress& tile;
   float* sums;
   std::int64_t dim, width;
 
-  EMBERTABLE_INLINE void single(std::uint64_t r, const float* gradient, const float* gain) const {
+  using Key = NoKey;
+
+  template <class Index>
+  EMBERTABLE_INLINE void make_keys(const Index*, std::int64_t, NoKey*) const {}
+  EMBERTABLE_INLINE void single(std::uint64_t r, NoKey, const float* gradient,
+                                const float* gain) const {
     tile.add(r, with_gain(gradient, gain, sums + tile.size() * width, dim));
   }
-  EMBERTABLE_INLINE void several(std::uint64_t r, std::uint32_t begin, std::uint32_t end) const {
+  EMBERTABLE_INLINE void several(std::uint64_t r, NoKey, std::uint32_t begin,
+                                 std::uint32_t end) const {
     float* out = sums + tile.size() * width;
     if constexpr (V > 0) {
       F16 sum[V];

@@ -28,19 +28,48 @@
 
 #include "kernels/row_prefetch.inl"
 
-/// Prefetches what comes after row i of the rows that one entry names: their later rows and
-/// gradients, then those of the others. Neighbouring entries of one output row share a gradient,
-/// which is fetched once.
-template <int kLines, class Index, class Source, class Prefetch>
-EMBERTABLE_INLINE void fetch_after(std::int64_t i, const GroupedEntries<Index>& grouped,
-                                   const SummedEntries<Source>& entries, const Prefetch& prefetch) {
-  const std::int64_t singles = grouped.singles, multis = grouped.multis;
-  const std::uint32_t* out = grouped.single_out;
-  const std::int64_t r = i + updated_rows_ahead(prefetch.bytes()),
-                     k = i + entries.template ahead<kLines>();
-  if (r < singles + multis)
+/// The most rows of a block. A block's rows are fetched in a burst, or one by one between the
+/// updates of others; see docs/performance.md, "Bursts".
+inline constexpr std::int64_t kBlockRows = 64;
+
+/// Returns the number of rows of a block, whose fetches may follow one another and for which a
+/// visitor prepares at once: 8 KiB of rows and slots, at least 8 rows. bytes: of one row and its
+/// slots.
+constexpr std::int64_t rows_of_block(std::int64_t bytes) {
+  const std::int64_t rows = (8 << 10) / bytes;
+  return rows < 8 ? 8 : rows > kBlockRows ? kBlockRows : rows;
+}
+
+/// Prefetches rows `first` to `last` - 1 of those that one entry names and then the others, as far
+/// as there are any.
+template <class Index, class Prefetch>
+[[gnu::noinline]] void fetch_rows(const GroupedEntries<Index>& grouped, std::int64_t first,
+                                  std::int64_t last, const Prefetch prefetch) {
+  asm volatile("");  // or the compiler sees no effect, and drops the calls
+  const std::int64_t singles = grouped.singles, all = singles + grouped.multis;
+  if (last > all) last = all;
+  for (; first < last && first < singles; ++first) prefetch(grouped.single_row[first]);
+  for (; first < last; ++first) prefetch(grouped.multi_row[first - singles]);
+}
+
+/// Prefetches one of these rows, if there is such a row.
+template <class Index, class Prefetch>
+EMBERTABLE_INLINE void fetch_row(const GroupedEntries<Index>& grouped, std::int64_t r,
+                                 const Prefetch& prefetch) {
+  const std::int64_t singles = grouped.singles;
+  if (r < singles + grouped.multis)
     prefetch(r < singles ? grouped.single_row[r] : grouped.multi_row[r - singles]);
+}
+
+/// Prefetches the gradient that comes after row i of the rows that one entry names: one of theirs,
+/// then of the others. Neighbouring entries of one output row share a gradient, which is fetched
+/// once.
+template <int kLines, class Index, class Source>
+EMBERTABLE_INLINE void fetch_gradient_after(std::int64_t i, const GroupedEntries<Index>& grouped,
+                                            const SummedEntries<Source>& entries) {
   if (!entries.fetches) return;
+  const std::int64_t singles = grouped.singles, k = i + entries.template ahead<kLines>();
+  const std::uint32_t* out = grouped.single_out;
   if (k >= singles) {
     if (k < singles + entries.fetched)
       entries.template prefetch_gradient<kLines>(entries.order[k - singles]);
@@ -55,75 +84,107 @@ EMBERTABLE_INLINE void fetch_after(std::int64_t i, const GroupedEntries<Index>& 
 /// narrow rows, other rows' steps fill that wait, and their gradients stay in registers between the
 /// sums and the step.
 template <int kLines, bool kGain, class Index, class Source, class Prefetch, class Visitor>
-EMBERTABLE_INLINE void visit_wide_singles(const GroupedEntries<Index>& grouped,
-                                          const SummedEntries<Source>& entries,
-                                          const Prefetch& prefetch, const Visitor& visitor) {
+[[gnu::noinline]] void visit_wide_singles(const GroupedEntries<Index>& grouped,
+                                          const SummedEntries<Source> entries,
+                                          const Prefetch prefetch, const Visitor visitor) {
   constexpr std::int64_t kTogether = 8;
-  const std::int64_t count = grouped.singles;
-  const Index* row = grouped.single_row;
-  const std::uint32_t* out = grouped.single_out;
-  const float* gain = grouped.single_gain;
+  const std::int64_t count = grouped.singles, ahead = updated_rows_ahead(prefetch.bytes());
+  const bool bursts = grouped.bursts;
+  const Index* const row = grouped.single_row;
+  const std::uint32_t* const out = grouped.single_out;
+  const float* const gain = grouped.single_gain;
   typename Visitor::Sums sums = {};
   typename Visitor::Values values[kTogether];
+  typename Visitor::Key key[kTogether];
   for (std::int64_t begin = 0; begin < count; begin += kTogether) {
     const std::int64_t end = count - begin < kTogether ? count : begin + kTogether;
+    if (bursts) fetch_rows(grouped, begin + ahead, end + ahead, prefetch);
+    visitor.make_keys(row + begin, end - begin, key);
     for (std::int64_t i = begin; i < end; ++i) {
-      fetch_after<kLines>(i, grouped, entries, prefetch);
+      if (!bursts) fetch_row(grouped, i + ahead, prefetch);
+      fetch_gradient_after<kLines>(i, grouped, entries);
       if (kGain || i == 0 || out[i] != out[i - 1])
         sums = visitor.sums_of(entries.source.at(out[i]), kGain ? gain + i : nullptr);
       values[i - begin] = visitor.values_of(row[i], sums);
     }
     for (std::int64_t i = begin; i < end; ++i)
-      visitor.step(row[i], entries.source.at(out[i]), kGain ? gain + i : nullptr,
+      visitor.step(row[i], key[i - begin], entries.source.at(out[i]), kGain ? gain + i : nullptr,
                    values[i - begin]);
   }
 }
 
-/// Visits the rows that one entry names: see visit_rows. kGain: there are gains.
+/// Visits the rows that one entry names: see visit_rows. kGain: there are gains. Arguments are
+/// copies, so that their members stay in registers while rows are written.
 template <int kLines, bool kGain, class Index, class Source, class Prefetch, class Visitor>
-EMBERTABLE_INLINE void visit_singles(const GroupedEntries<Index>& grouped,
-                                     const SummedEntries<Source>& entries, const Prefetch& prefetch,
-                                     const Visitor& visitor) {
-  // From 256 columns on: narrower rows lose by it, as docs/performance.md says.
-  if constexpr (kLines >= 16) {
-    visit_wide_singles<kLines, kGain>(grouped, entries, prefetch, visitor);
-  } else {
-    const Index* row = grouped.single_row;
-    const std::uint32_t* out = grouped.single_out;
-    for (std::int64_t i = 0; i < grouped.singles; ++i) {
-      fetch_after<kLines>(i, grouped, entries, prefetch);
-      visitor.single(row[i], entries.source.at(out[i]), kGain ? grouped.single_gain + i : nullptr);
+[[gnu::noinline]] void visit_singles(const GroupedEntries<Index>& grouped,
+                                     const SummedEntries<Source> entries, const Prefetch prefetch,
+                                     const Visitor visitor) {
+  const std::int64_t count = grouped.singles, block = rows_of_block(prefetch.bytes()),
+                     ahead = updated_rows_ahead(prefetch.bytes());
+  const bool bursts = grouped.bursts;
+  const Index* const row = grouped.single_row;
+  const std::uint32_t* const out = grouped.single_out;
+  const float* const gain = grouped.single_gain;
+  typename Visitor::Key key[kBlockRows];
+  for (std::int64_t begin = 0; begin < count; begin += block) {
+    const std::int64_t end = count - begin < block ? count : begin + block;
+    if (bursts) fetch_rows(grouped, begin + ahead, end + ahead, prefetch);
+    visitor.make_keys(row + begin, end - begin, key);
+    for (std::int64_t i = begin; i < end; ++i) {
+      if (!bursts) fetch_row(grouped, i + ahead, prefetch);
+      fetch_gradient_after<kLines>(i, grouped, entries);
+      visitor.single(row[i], key[i - begin], entries.source.at(out[i]), kGain ? gain + i : nullptr);
     }
   }
 }
 
-/// Calls visitor.single(row, gradient, gain or null), or for wide rows visitor.sums_of, values_of
-/// and step, for each row that one entry names, and visitor.several(row, first entry, end) for each
-/// other row, prefetching what comes next. kLines > 0: cache lines of a gradient, or one more; 0:
-/// as SummedEntries says.
+/// Visits the other rows: see visit_rows.
+template <class Index, class Source, class Prefetch, class Visitor>
+[[gnu::noinline]] void visit_multis(const GroupedEntries<Index>& grouped, const Prefetch prefetch,
+                                    const Visitor visitor) {
+  const std::int64_t count = grouped.multis, block = rows_of_block(prefetch.bytes()),
+                     ahead = grouped.singles + updated_rows_ahead(prefetch.bytes());
+  const bool bursts = grouped.bursts;
+  const Index* const row = grouped.multi_row;
+  const std::uint32_t* const start = grouped.multi_start;
+  typename Visitor::Key key[kBlockRows];
+  for (std::int64_t begin = 0; begin < count; begin += block) {
+    const std::int64_t end = count - begin < block ? count : begin + block;
+    if (bursts) fetch_rows(grouped, begin + ahead, end + ahead, prefetch);
+    visitor.make_keys(row + begin, end - begin, key);
+    for (std::int64_t i = begin; i < end; ++i) {
+      if (!bursts) fetch_row(grouped, i + ahead, prefetch);
+      visitor.several(row[i], key[i - begin], start[i], start[i + 1]);
+    }
+  }
+}
+
+/// Calls visitor.single(row, key, gradient, gain or null), or for wide rows visitor.sums_of,
+/// values_of and step, for each row that one entry names, and visitor.several(row, key, first
+/// entry, end) for each other row, prefetching what comes next. Keys are those that
+/// visitor.make_keys(rows, count, keys) makes of up to kBlockRows rows. kLines > 0: cache lines of
+/// a gradient, or one more; 0: as SummedEntries says.
 template <int kLines, class Index, class Source, class Prefetch, class Visitor>
 EMBERTABLE_INLINE void visit_rows(const GroupedEntries<Index>& grouped,
                                   const SummedEntries<Source>& entries, const Prefetch& prefetch,
                                   const Visitor& visitor) {
-  const std::int64_t singles = grouped.singles, multis = grouped.multis,
-                     rows = updated_rows_ahead(prefetch.bytes());
   // The first ones, of the singles and then of the multis, as visit_singles goes on.
-  const std::int64_t gradients = entries.fetches ? entries.template ahead<kLines>() : 0;
+  const std::int64_t singles = grouped.singles,
+                     gradients = entries.fetches ? entries.template ahead<kLines>() : 0;
   for (std::int64_t k = 0; k < gradients && k < singles + entries.fetched; ++k)
     entries.template prefetch_gradient<kLines>(k < singles ? grouped.single_out[k]
                                                            : entries.order[k - singles]);
-  for (std::int64_t r = 0; r < rows && r < singles + multis; ++r)
-    prefetch(r < singles ? grouped.single_row[r] : grouped.multi_row[r - singles]);
-  if (grouped.single_gain == nullptr)
-    visit_singles<kLines, false>(grouped, entries, prefetch, visitor);
-  else
-    visit_singles<kLines, true>(grouped, entries, prefetch, visitor);
-  const Index* row = grouped.multi_row;
-  const std::uint32_t* start = grouped.multi_start;
-  for (std::int64_t i = 0; i < multis; ++i) {
-    if (i + rows < multis) prefetch(row[i + rows]);
-    visitor.several(row[i], start[i], start[i + 1]);
+  fetch_rows(grouped, 0, updated_rows_ahead(prefetch.bytes()), prefetch);
+  const bool gains = grouped.single_gain != nullptr;
+  // From 256 columns on: narrower rows lose by it, as docs/performance.md says.
+  if constexpr (kLines >= 16) {
+    gains ? visit_wide_singles<kLines, true>(grouped, entries, prefetch, visitor)
+          : visit_wide_singles<kLines, false>(grouped, entries, prefetch, visitor);
+  } else {
+    gains ? visit_singles<kLines, true>(grouped, entries, prefetch, visitor)
+          : visit_singles<kLines, false>(grouped, entries, prefetch, visitor);
   }
+  visit_multis<Index, Source>(grouped, prefetch, visitor);
 }
 
 template <class Index, class Source>
@@ -138,15 +199,29 @@ EMBERTABLE_INLINE SummedEntries<Source> summed_entries(const GroupedEntries<Inde
           lines};
 }
 
+/// What a row of floats is stepped with besides its gradient.
+struct NoKey {};
+
+/// Makes the keys that rows are rounded with, on vectors.
+template <class Index>
+[[gnu::noinline]] void make_rounding_keys(const RoundingKeys keys, const Index* row,
+                                          std::int64_t count, std::uint64_t* key) {
+  for (std::int64_t i = 0; i < count; ++i) key[i] = keys.at(static_cast<std::uint64_t>(row[i]));
+}
+
 /// Rows that a rule steps where they are.
 struct FloatRows {
   using Element = float;
+  using Key = NoKey;
   float* first;
 
   explicit FloatRows(const RowBlock& rows) : first(rows.row) {}
 
+  template <class Index>
+  EMBERTABLE_INLINE void make_keys(const Index*, std::int64_t, NoKey*) const {}
+
   template <int V, class Rule>
-  EMBERTABLE_INLINE void step(const Rule& rule, float* row, std::int64_t, float* const* slot,
+  EMBERTABLE_INLINE void step(const Rule& rule, float* row, NoKey, float* const* slot,
                               const F16 (&gradient)[V], const typename Rule::Values& values) const {
     rule.step(row, slot, gradient, values);
   }
@@ -155,6 +230,7 @@ struct FloatRows {
 /// Rows of bfloat16, which are widened for the rule and rounded back.
 struct HalfRows {
   using Element = std::uint16_t;
+  using Key = std::uint64_t;
   std::uint16_t* first;
   RoundingKeys keys;
 
@@ -164,14 +240,19 @@ struct HalfRows {
              static_cast<std::uint64_t>(rows.rounding.first),
              static_cast<std::uint64_t>(rows.rounding.step)) {}
 
+  template <class Index>
+  EMBERTABLE_INLINE void make_keys(const Index* row, std::int64_t count, std::uint64_t* key) const {
+    make_rounding_keys(keys, row, count, key);
+  }
+
   template <int V, class Rule>
-  EMBERTABLE_INLINE void step(const Rule& rule, std::uint16_t* row, std::int64_t r,
+  EMBERTABLE_INLINE void step(const Rule& rule, std::uint16_t* row, std::uint64_t key,
                               float* const* slot, const F16 (&gradient)[V],
                               const typename Rule::Values& values) const {
     alignas(64) float wide[16 * V];
     widen_columns<V>(wide, row);
     rule.step(wide, slot, gradient, values);
-    round_columns<V>(wide, row, keys.at(static_cast<std::uint64_t>(r)));
+    round_columns<V>(wide, row, key);
   }
 };
 
@@ -249,15 +330,21 @@ struct PackedRows {
 /// their last vector.
 template <int V, bool kPart, class Source, class Rule, class Kind, class Rows>
 struct FusedVisitor {
-  const SummedEntries<Source>& entries;
-  const Rule& rule;
-  const Kind& kind;
-  const Rows& rows;
+  SummedEntries<Source> entries;
+  Rule rule;
+  Kind kind;
+  Rows rows;
   int tail;
 
   using Sums = typename Rule::Sums;
   using Values = typename Rule::Values;
 
+  using Key = typename Kind::Key;
+
+  template <class Index>
+  EMBERTABLE_INLINE void make_keys(const Index* row, std::int64_t count, Key* key) const {
+    kind.make_keys(row, count, key);
+  }
   EMBERTABLE_INLINE Sums sums_of(const float* from, const float* gain) const {
     F16 gradient[V];
     read(gradient, from, gain);
@@ -267,21 +354,23 @@ struct FusedVisitor {
     const Slots slots(rows, r);
     return rule.values(slots.at, sums);
   }
-  EMBERTABLE_INLINE void step(std::uint64_t r, const float* from, const float* gain,
+  EMBERTABLE_INLINE void step(std::uint64_t r, Key key, const float* from, const float* gain,
                               const Values& values) const {
     F16 gradient[V];
     read(gradient, from, gain);
-    step(r, gradient, values);
+    step(r, key, gradient, values);
   }
-  EMBERTABLE_INLINE void single(std::uint64_t r, const float* from, const float* gain) const {
+  EMBERTABLE_INLINE void single(std::uint64_t r, Key key, const float* from,
+                                const float* gain) const {
     F16 gradient[V];
     read(gradient, from, gain);
-    step(r, gradient, values_of(r, rule.sums(gradient)));
+    step(r, key, gradient, values_of(r, rule.sums(gradient)));
   }
-  EMBERTABLE_INLINE void several(std::uint64_t r, std::uint32_t begin, std::uint32_t end) const {
+  EMBERTABLE_INLINE void several(std::uint64_t r, Key key, std::uint32_t begin,
+                                 std::uint32_t end) const {
     F16 gradient[V];
     sum_row<V, kPart>(gradient, entries, begin, end, tail);
-    step(r, gradient, values_of(r, rule.sums(gradient)));
+    step(r, key, gradient, values_of(r, rule.sums(gradient)));
   }
 
  private:
@@ -296,11 +385,10 @@ struct FusedVisitor {
     load_columns<V, kPart>(gradient, from, tail);
     if (gain != nullptr) multiply_columns(gradient, *gain);
   }
-  EMBERTABLE_INLINE void step(std::uint64_t r, const F16 (&gradient)[V],
+  EMBERTABLE_INLINE void step(std::uint64_t r, Key key, const F16 (&gradient)[V],
                               const Values& values) const {
     const Slots slots(rows, r);
-    const auto i = static_cast<std::int64_t>(r);
-    kind.step(rule, rows.row_at(i), i, slots.at, gradient, values);
+    kind.step(rule, rows.row_at(static_cast<std::int64_t>(r)), key, slots.at, gradient, values);
   }
 };
 

@@ -8,6 +8,7 @@
 #include <limits>
 #include <memory>
 #include <random>
+#include <utility>
 #include <vector>
 
 #include "base/bfloat16.h"
@@ -50,7 +51,7 @@ void assign_rows(const RowTile& tile, const StepScalars&) noexcept {
   }
 }
 
-constexpr std::int64_t kRows = 60;
+constexpr std::int64_t kRows = 150;  // several blocks, of which the last one is not whole
 constexpr float kUntouched = -77;
 
 /// The entries of one bucket, and the gradients that they name.
@@ -61,7 +62,7 @@ struct Bucket {
   std::vector<GradientPiece> pieces;
   bool one_source = false;
   bool grouped = true;  ///< false requires that each row is named once
-  bool near_gradients = false;
+  bool near_gradients = false, bursts = false;
 
   const float* gains() const { return gain.empty() ? nullptr : gain.data(); }
   GradientSource source() const {
@@ -111,6 +112,7 @@ struct Grouped {
                  .singles = static_cast<std::int64_t>(row.size()),
                  .single_gain = bucket.gains()};
     entries.near_gradients = bucket.near_gradients;
+    entries.bursts = bucket.bursts;
   }
   std::vector<Index> row;
   std::vector<std::vector<std::uint32_t>> numbers;
@@ -205,8 +207,9 @@ void run_at(const Bucket& bucket, std::int32_t gap, SimdLevel level) {
 }
 
 void run_all(Bucket bucket) {
-  for (const bool near : {false, true}) {
+  for (const auto& [near, bursts] : {std::pair(false, false), {true, true}, {false, true}}) {
     bucket.near_gradients = near;
+    bucket.bursts = bursts;
     for (const SimdLevel level : usable_levels())
       for (const std::int32_t gap : {0, 3}) run_at(bucket, gap, level);
   }
@@ -264,7 +267,7 @@ void with_and_without_gain(Bucket bucket) {
 TEST(RowUpdate, SumsOnePieceLeftToRight) {
   for (const std::int32_t dim : edge_dims()) {
     const Gradients gradients(dim, {0}, 30);
-    for (const std::size_t n : {1, 40, 90}) {
+    for (const std::size_t n : {1, 90, 300}) {
       Bucket bucket = spread(dim, gradients.pieces, 30, n, 0);
       with_and_without_gain(bucket);
       bucket.one_source = true;

@@ -116,7 +116,7 @@ bool update_fused(const TableUpdate& table, const GroupedEntries<Index>& grouped
 
 template <class Index>
 UpdatedRows update_entries_of(const TableUpdate& table, std::int64_t first, std::int64_t count,
-                              GroupScratch& scratch, SimdLevel level, HotBucket* hot) {
+                              GroupScratch& scratch, SimdLevel level, HotBucket* hot, bool bursts) {
   StageLap lap;
   if (hot != nullptr) hot->update(wide_rows(table, scratch), level);
   lap.to(StepStage::kSumAndUpdate);
@@ -149,6 +149,7 @@ UpdatedRows update_entries_of(const TableUpdate& table, std::int64_t first, std:
     grouped.singles = entries.count;
     grouped.to_level2 = fetches_through_level2();
   }
+  grouped.bursts = bursts && grouped.to_level2;
   lap.to(StepStage::kGroup);
   if (!update_fused(table, grouped)) update_rows(table, entries, grouped, scratch, level);
   lap.to(StepStage::kSumAndUpdate);
@@ -202,11 +203,12 @@ void reserve_scratch(std::span<const TableRun> tables, std::span<const UpdateIte
 }  // namespace
 
 UpdatedRows update_entries(const TableUpdate& table, std::int64_t first, std::int64_t count,
-                           GroupScratch& scratch, SimdLevel level, HotBucket* hot) noexcept {
+                           GroupScratch& scratch, SimdLevel level, HotBucket* hot,
+                           bool bursts) noexcept {
   EMBERTABLE_ASSERT(scratch.wide() || !table.plan.wide);
   return table.plan.wide
-             ? update_entries_of<std::uint64_t>(table, first, count, scratch, level, hot)
-             : update_entries_of<std::uint32_t>(table, first, count, scratch, level, hot);
+             ? update_entries_of<std::uint64_t>(table, first, count, scratch, level, hot, bursts)
+             : update_entries_of<std::uint32_t>(table, first, count, scratch, level, hot, bursts);
 }
 
 void step_untouched_rows(const TableUpdate& table, std::int64_t first, std::int64_t last,
@@ -233,6 +235,8 @@ void BackwardRun::prepare(HostStep& step, Workers& workers) {
     run.near_gradients = gradients_stay_near(run.plan.bucket.back(), run.gradient_rows,
                                              run.rows.dim, workers.count());
     table.set_apart = run.plan.once;
+    table.bursts.start(fetches_through_level2() && has_fused_form<std::uint32_t>(run) &&
+                       !run.plan.wide);
     if (run.gives_sums) {
       const std::int64_t entries = run.plan.entries();
       table.sums.start(run.rows, run.accumulates ? std::min(entries, run.rows.rows) : entries);
@@ -275,8 +279,11 @@ std::int32_t BackwardRun::run(Workers& workers) {
     const UpdateItem& item = items_[work.index];
     if (item.small_tables > 0) return update_small(item, scratch_.own(work));
     Table& table = tables_[item.table];
-    const UpdatedRows updated =
-        update_entries(*table.run, item.first, item.entries, scratch_.of(work), level_, item.hot);
+    const bool bursts = table.bursts.bursts(work.index), tries = table.bursts.tries();
+    const auto begin = tries ? BurstChoice::Clock::now() : BurstChoice::Clock::time_point();
+    const UpdatedRows updated = update_entries(*table.run, item.first, item.entries,
+                                               scratch_.of(work), level_, item.hot, bursts);
+    if (tries) table.bursts.took(bursts, item.entries, BurstChoice::Clock::now() - begin);
     table.unique.fetch_add(updated.rows, std::memory_order_relaxed);
     table.once.fetch_add(updated.once, std::memory_order_relaxed);
   };

@@ -9,6 +9,7 @@
 #include "optimizer/callback_failure.h"
 #include "optimizer/gradient_sums.h"
 #include "step/bucket_policy.h"
+#include "step/burst_choice.h"
 #include "step/hot_rows.h"
 #include "step/scratch_pool.h"
 #include "step/table_run.h"
@@ -28,10 +29,10 @@ struct UpdatedRows {
 /// of those that are set apart. Groups the entries of a bucket while prefetching their rows, sums
 /// each row's gradients in canonical order and applies the rule. Entries that are set apart need no
 /// grouping; they require that the table accumulates, and that rows are not marked. `hot`: the hot
-/// rows of the bucket, already summed, or null.
+/// rows of the bucket, already summed, or null. `bursts`: see BurstChoice.
 UpdatedRows update_entries(const TableUpdate& table, std::int64_t first, std::int64_t count,
-                           GroupScratch& scratch, SimdLevel level,
-                           HotBucket* hot = nullptr) noexcept;
+                           GroupScratch& scratch, SimdLevel level, HotBucket* hot = nullptr,
+                           bool bursts = false) noexcept;
 
 /// Steps rows first <= r < last that are not marked as touched, with a gradient of zeros. For rules
 /// that step every row. Requires: all entries of the table have been applied; `scratch` has room
@@ -76,6 +77,7 @@ class BackwardRun {
     GradientSums sums;
     std::atomic<std::int64_t> unique = 0, once = 0;
     std::int64_t set_apart = 0;
+    BurstChoice bursts;
   };
 
   struct RowRun {

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+
+namespace embertable {
+
+/// Finds out by the clock whether the rows of a table had better be fetched in bursts before they
+/// are updated, or one by one between the updates (GroupedEntries::bursts). That depends on how
+/// many lines a processor waits for at once, how far away they are, and how many of them a row has.
+/// So in some steps every other item of the table goes the other way, and in the next of these
+/// steps the other items do. No result shows the choice.
+class BurstChoice {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  /// Begins a step. in_question: whether its items can fetch rows in bursts. Requires: no item
+  /// of the step before is still being updated.
+  void start(bool in_question) noexcept;
+
+  /// Whether an item of the step, whose neighbours have the numbers before and after its own,
+  /// fetches rows in bursts.
+  bool bursts(std::int64_t item) const noexcept {
+    return in_question_ && (tries_ ? (item + turn_) % 2 == 0 : bursts_);
+  }
+
+  /// Whether `took` is to be told of the step's items.
+  bool tries() const noexcept { return tries_; }
+
+  /// Takes the entries of an item and the time of its update. Thread-safe.
+  void took(bool bursts, std::int64_t entries, Clock::duration time) noexcept;
+
+ private:
+  /// The first steps all try, and one in so many of the later ones.
+  static constexpr std::int64_t kFirstSteps = 16, kStepsOfTrial = 16;
+  /// Each comparison counts as much as the mean of so many before it at least.
+  static constexpr std::int64_t kRemembered = 16;
+
+  struct Sum {
+    std::atomic<std::int64_t> entries = 0, nanoseconds = 0;
+  };
+
+  void compare() noexcept;
+
+  bool in_question_ = false, tries_ = false;
+  bool bursts_ = true;
+  std::int64_t steps_ = 0, trials_ = 0, comparisons_ = 0;
+  std::int64_t turn_ = 0;
+  double log_ratio_ = 0;     ///< mean logarithm of the time in bursts by that one by one
+  std::array<Sum, 2> sums_;  ///< two trials: one by one, in bursts
+};
+
+}  // namespace embertable
