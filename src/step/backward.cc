@@ -279,11 +279,11 @@ std::int32_t BackwardRun::run(Workers& workers) {
     const UpdateItem& item = items_[work.index];
     if (item.small_tables > 0) return update_small(item, scratch_.own(work));
     Table& table = tables_[item.table];
-    const bool bursts = table.bursts.bursts(work.index), tries = table.bursts.tries();
-    const auto begin = tries ? BurstChoice::Clock::now() : BurstChoice::Clock::time_point();
-    const UpdatedRows updated = update_entries(*table.run, item.first, item.entries,
-                                               scratch_.of(work), level_, item.hot, bursts);
-    if (tries) table.bursts.took(bursts, item.entries, BurstChoice::Clock::now() - begin);
+    UpdatedRows updated;
+    table.bursts.time(work.index, item.entries, [&](bool bursts) {
+      updated = update_entries(*table.run, item.first, item.entries, scratch_.of(work), level_,
+                               item.hot, bursts);
+    });
     table.unique.fetch_add(updated.rows, std::memory_order_relaxed);
     table.once.fetch_add(updated.once, std::memory_order_relaxed);
   };

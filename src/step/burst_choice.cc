@@ -11,7 +11,8 @@ void BurstChoice::start(bool in_question) noexcept {
   const std::int64_t step = in_question ? steps_++ : steps_;
   tries_ = in_question && (step < kFirstSteps || step % kStepsOfTrial == 0);
   if (!tries_) return;
-  // Batches of two kinds may take turns, so that the first of a pair goes either way in turn.
+  // Two kinds of batches may take turns: an item goes in bursts first in one pair of trials, and
+  // then in the next.
   const std::int64_t pair = trials_ / 2;
   turn_ = (trials_ + pair) % 2;
   ++trials_;
@@ -26,18 +27,16 @@ void BurstChoice::took(bool bursts, std::int64_t entries, Clock::duration time) 
 
 /// Takes what two trials have shown.
 void BurstChoice::compare() noexcept {
-  double seconds[2];  // an entry
-  bool both = true;
+  double of_entry[2] = {};  // nanoseconds
   for (int way = 0; way < 2; ++way) {
-    const auto entries = static_cast<double>(sums_[way].entries.exchange(0));
-    const auto time = static_cast<double>(sums_[way].nanoseconds.exchange(0));
-    both = both && entries > 0 && time > 0;
-    seconds[way] = time / entries;
+    const std::int64_t entries = sums_[way].entries.exchange(0);
+    const std::int64_t time = sums_[way].nanoseconds.exchange(0);
+    if (entries > 0) of_entry[way] = static_cast<double>(time) / static_cast<double>(entries);
   }
-  if (!both) return;
+  if (of_entry[0] == 0 || of_entry[1] == 0) return;
   // A thread that did not run for a while says nothing about rows.
   constexpr double kMost = 0.2;
-  const double log_ratio = std::clamp(std::log(seconds[1] / seconds[0]), -kMost, kMost);
+  const double log_ratio = std::clamp(std::log(of_entry[1] / of_entry[0]), -kMost, kMost);
   comparisons_ = std::min(comparisons_ + 1, kRemembered);
   log_ratio_ += (log_ratio - log_ratio_) / static_cast<double>(comparisons_);
   bursts_ = log_ratio_ <= 0;

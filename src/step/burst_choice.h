@@ -8,20 +8,31 @@
 namespace embertable {
 
 /// Finds out by the clock whether the rows of a table had better be fetched in bursts before they
-/// are updated, or one by one between the updates (GroupedEntries::bursts). That depends on how
-/// many lines a processor waits for at once, how far away they are, and how many of them a row has.
-/// So in some steps every other item of the table goes the other way, and in the next of these
-/// steps the other items do. No result shows the choice.
+/// are looked up, or updated, or one by one between other rows' work (Gather::bursts,
+/// GroupedEntries::bursts). That depends on how many lines a processor waits for at once, how far
+/// away they are, and how many of them a row has. So in some steps every other item of the table
+/// goes the other way, and in the next of these steps the other items do. No result shows the
+/// choice.
 class BurstChoice {
  public:
   using Clock = std::chrono::steady_clock;
 
   /// Begins a step. in_question: whether its items can fetch rows in bursts. Requires: no item
-  /// of the step before is still being updated.
+  /// of the step before is still at work.
   void start(bool in_question) noexcept;
 
-  /// Whether an item of the step, whose neighbours have the numbers before and after its own,
-  /// fetches rows in bursts.
+  /// Calls work(bursts) for an item of the step, whose neighbours have the numbers before and after
+  /// its own. Thread-safe.
+  template <class Work>
+  void time(std::int64_t item, std::int64_t entries, const Work& work) {
+    const bool way = bursts(item);
+    if (!tries_) return work(way);
+    const Clock::time_point begin = Clock::now();
+    work(way);
+    took(way, entries, Clock::now() - begin);
+  }
+
+  /// Whether an item of the step fetches rows in bursts.
   bool bursts(std::int64_t item) const noexcept {
     return in_question_ && (tries_ ? (item + turn_) % 2 == 0 : bursts_);
   }
@@ -29,7 +40,7 @@ class BurstChoice {
   /// Whether `took` is to be told of the step's items.
   bool tries() const noexcept { return tries_; }
 
-  /// Takes the entries of an item and the time of its update. Thread-safe.
+  /// Takes the entries of an item and the time of its work. Thread-safe.
   void took(bool bursts, std::int64_t entries, Clock::duration time) noexcept;
 
  private:

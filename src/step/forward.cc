@@ -137,7 +137,8 @@ void scatter_as(const ScatterItem& item, SimdLevel level) noexcept {
 
 }  // namespace
 
-void look_up(const LookupItem& item, const LookupItem* next, SimdLevel level) noexcept {
+void look_up(const LookupItem& item, const LookupItem* next, SimdLevel level,
+             bool bursts) noexcept {
   const LookupPlan& plan = *item.feature->plan;
   plan.visit_rows([&]<class Index>(const Index* row) {
     Gather<Index> args = {.rows = gathered_rows(*item.table),
@@ -149,7 +150,8 @@ void look_up(const LookupItem& item, const LookupItem* next, SimdLevel level) no
                           .out = item.feature->out,
                           .first = item.first,
                           .last = item.last,
-                          .outputs_ahead = fetches_through_level2()};
+                          .outputs_ahead = fetches_through_level2(),
+                          .bursts = bursts};
     if (next != nullptr) args.next = soon(*next);
     gather(args, level);
   });
@@ -174,6 +176,9 @@ std::int32_t ForwardRun::run(const HostStep& step, Workers& workers, SimdLevel l
       most_items += feature.plan->outputs / kLeastLookupRows + 1 + feature.plan->tiles();
     }
   }
+  if (bursts_.size() != step.tables.size()) bursts_ = std::vector<BurstChoice>(step.tables.size());
+  // Rows of floats have twice the lines for the same instructions: bursts made none of them faster.
+  for (std::size_t t = 0; t < bursts_.size(); ++t) bursts_[t].start(step.tables[t].rows.is_half());
   items_.clear();
   items_.reserve(most_items);  // enough whatever the next batch's ids are
   const bool deals = step.keeps_tables && workers.run_together(all_floats);
@@ -222,7 +227,11 @@ std::int32_t ForwardRun::run(const HostStep& step, Workers& workers, SimdLevel l
       return;
     }
     const bool looks_up_next = work.next >= 0 && work.next < lookups;
-    look_up(item.lookup, looks_up_next ? &items_[work.next].lookup : nullptr, level);
+    const LookupItem& lookup = item.lookup;
+    BurstChoice& choice = bursts_[static_cast<std::size_t>(lookup.table - step.tables.data())];
+    choice.time(work.index, lookup.entries(), [&](bool bursts) {
+      look_up(lookup, looks_up_next ? &items_[work.next].lookup : nullptr, level, bursts);
+    });
     lap.to(StepStage::kLookUp);
   };
   return deals ? workers.run(dealt_, floats, run_item)

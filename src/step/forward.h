@@ -5,6 +5,7 @@
 
 #include "kernels/level.h"
 #include "rows/plan.h"
+#include "step/burst_choice.h"
 #include "step/table_run.h"
 #include "step/workers.h"
 
@@ -15,12 +16,18 @@ struct LookupItem {
   const TableRun* table = nullptr;
   const FeatureRun* feature = nullptr;
   std::int64_t first = 0, last = 0;  ///< output rows first <= i < last
+
+  std::int64_t entries() const {
+    return feature->plan->first_entry(last) - feature->plan->first_entry(first);
+  }
 };
 
 /// Writes out[i] for first <= i < last: the weighted sum of its rows, left to right from the first
 /// term, divided once by the denominator; zeros where there are no entries or the denominator is 0.
-/// `next` (or null) is what this worker does next: its first rows are prefetched.
-void look_up(const LookupItem& item, const LookupItem* next, SimdLevel level) noexcept;
+/// `next` (or null) is what this worker does next: its first rows are prefetched. `bursts`: see
+/// BurstChoice.
+void look_up(const LookupItem& item, const LookupItem* next, SimdLevel level,
+             bool bursts = false) noexcept;
 
 /// One tile of one feature's entries, to be scattered into the buckets of its table.
 struct ScatterItem {
@@ -50,8 +57,9 @@ class ForwardRun {
     ScatterItem scatter;
   };
 
-  std::vector<Item> items_;  ///< lookups first
-  DealtItems dealt_;         ///< the same items
+  std::vector<Item> items_;          ///< lookups first
+  DealtItems dealt_;                 ///< the same items
+  std::vector<BurstChoice> bursts_;  ///< by table
 };
 
 }  // namespace embertable

@@ -19,6 +19,7 @@ struct GatherArgs {
   std::int64_t first, last;
   const SoonGathered& next;
   bool outputs_ahead;
+  bool bursts;
   bool streams;
 };
 
@@ -68,6 +69,7 @@ void gather(const Gather<Index>& args, SimdLevel level) noexcept {
                           .last = args.last,
                           .next = args.next,
                           .outputs_ahead = args.outputs_ahead,
+                          .bursts = args.bursts,
                           .streams = args.streams};
   EMBERTABLE_AT_LEVEL(level, gather_any(any));
 }

@@ -283,7 +283,8 @@ struct OutputsAhead {
 };
 
 /// Computes one output row. kLines > 0: the cache lines of a row. kWeighted: there are weights.
-template <int kLines, bool kWeighted, class Addresses>
+/// kFetches: each row that is added fetches a later one.
+template <int kLines, bool kWeighted, bool kFetches, class Addresses>
 struct Bag {
   const Addresses& rows;
   typename Addresses::Numbers row;
@@ -296,7 +297,7 @@ struct Bag {
   template <int V, bool kPart>
   EMBERTABLE_INLINE void read(F16 (&x)[V], std::int64_t j, std::int64_t column, int tail) const {
     // Rows are fetched with their first columns.
-    if (column == 0) ahead.template fetch<kLines>();
+    if (kFetches && column == 0) ahead.template fetch<kLines>();
     rows.at(row[j]).template read_term<V, kPart>(x, column, tail);
     if (kWeighted) multiply_columns(x, weight[j]);
   }
@@ -332,9 +333,14 @@ constexpr int lines_of_columns() {
   return V == 0 ? 0 : static_cast<int>((Row::row_bytes(16 * V) + 63) / 64);
 }
 
-/// If V > 0, rows have 16 * V numbers, and fill cache lines or are in one.
-template <int V, bool kWeighted, class Addresses>
+/// Output rows whose rows are fetched in one burst.
+inline constexpr std::int64_t kOutputsOfBurst = 4;
+
+/// If V > 0, rows have 16 * V numbers, and fill cache lines or are in one. kBursts: as
+/// GatherArgs::bursts, which requires splits.
+template <int V, bool kWeighted, bool kBursts, class Addresses>
 void gather_bags(const GatherArgs& args) {
+  constexpr int kLines = lines_of_columns<typename Addresses::Row, V>();
   const std::int64_t *split = args.split, dim = args.rows.dim, last = args.last;
   const float *denominator = args.denominator, *weight = args.weight;
   std::int64_t begin = split == nullptr ? args.first : split[args.first];
@@ -346,7 +352,11 @@ void gather_bags(const GatherArgs& args) {
   for (std::int64_t i = args.first; i < last; ++i, out += dim) {
     outputs.fetch(i, out);
     const std::int64_t end = split == nullptr ? i + 1 : split[i + 1];
-    const Bag<lines_of_columns<typename Addresses::Row, V>(), kWeighted, Addresses> bag = {
+    if (kBursts && (i - args.first) % kOutputsOfBurst == 0) {
+      const std::int64_t past = split[smaller(i + kOutputsOfBurst, last)];
+      for (std::int64_t j = begin; j < past; ++j) ahead.template fetch<kLines>();
+    }
+    const Bag<kLines, kWeighted, !kBursts, Addresses> bag = {
         rows, row, weight, ahead, begin, end, denominator == nullptr ? nullptr : denominator + i,
         out};
     if constexpr (V > 0)
@@ -447,9 +457,15 @@ void gather_narrow_copies(const GatherArgs& args) {
 
 template <int V, class Addresses>
 void gather_from(const GatherArgs& args) {
-  if (args.weight != nullptr) return gather_bags<V, true, Addresses>(args);
+  // Other addresses are seldom, and rows of other dims are summed in blocks.
+  if constexpr (Addresses::kLevel != Level::kAsked) {
+    if (args.bursts && args.split != nullptr)
+      return args.weight != nullptr ? gather_bags<V, true, true, Addresses>(args)
+                                    : gather_bags<V, false, true, Addresses>(args);
+  }
+  if (args.weight != nullptr) return gather_bags<V, true, false, Addresses>(args);
   if (args.split != nullptr || args.denominator != nullptr)
-    return gather_bags<V, false, Addresses>(args);
+    return gather_bags<V, false, false, Addresses>(args);
   if constexpr (V == 0 && kTypeOf<typename Addresses::Row> == RowType::kFloat32) {
     if (row_lines(args.rows) == 1) {
       switch (args.rows.dim) {

@@ -36,7 +36,8 @@ const T* data_or_null(const std::vector<T>& values) {
 }
 
 template <class Index>
-std::vector<float> run_as(SimdLevel level, const GatheredRows& rows, const Case& c) {
+std::vector<float> run_as(SimdLevel level, const GatheredRows& rows, const Case& c,
+                          bool bursts = false) {
   std::vector<Index> row;
   for (const std::uint64_t r : c.row)
     row.push_back(static_cast<Index>(r) | (r >> 63 != 0 ? kReceivedBit<Index> : Index{0}));
@@ -50,6 +51,7 @@ std::vector<float> run_as(SimdLevel level, const GatheredRows& rows, const Case&
                         .out = out.data(),
                         .first = 0,
                         .last = c.outputs() / 3};
+  args.bursts = bursts;
   args.next = {rows, row.data(), sizeof(Index) == 8, static_cast<std::int64_t>(row.size())};
   gather(args, level);
   args.next = {};
@@ -63,8 +65,10 @@ std::vector<float> run_as(SimdLevel level, const GatheredRows& rows, const Case&
 std::vector<float> run(SimdLevel level, const GatheredRows& rows, const Case& c) {
   if (rows.type == RowType::kInt8) return run_as<std::uint64_t>(level, rows, c);
   const std::vector<float> narrow = run_as<std::uint32_t>(level, rows, c),
-                           wide = run_as<std::uint64_t>(level, rows, c);
+                           wide = run_as<std::uint64_t>(level, rows, c),
+                           bursts = run_as<std::uint32_t>(level, rows, c, true);
   EXPECT_EQ(std::memcmp(narrow.data(), wide.data(), narrow.size() * sizeof(float)), 0);
+  EXPECT_EQ(std::memcmp(narrow.data(), bursts.data(), narrow.size() * sizeof(float)), 0);
   return narrow;
 }
 
