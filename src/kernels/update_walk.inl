@@ -113,8 +113,8 @@ template <int kLines, bool kGain, class Index, class Source, class Prefetch, cla
   }
 }
 
-/// Visits the rows that one entry names: see visit_rows. kGain: there are gains. Arguments are
-/// copies, so that their members stay in registers while rows are written.
+/// Visits the rows that one entry names: see visit_rows. kGain: there are gains. Arguments but
+/// `grouped` are copies, so that their members stay in registers while rows are written.
 template <int kLines, bool kGain, class Index, class Source, class Prefetch, class Visitor>
 [[gnu::noinline]] void visit_singles(const GroupedEntries<Index>& grouped,
                                      const SummedEntries<Source> entries, const Prefetch prefetch,
@@ -139,7 +139,7 @@ template <int kLines, bool kGain, class Index, class Source, class Prefetch, cla
 }
 
 /// Visits the other rows: see visit_rows.
-template <class Index, class Source, class Prefetch, class Visitor>
+template <class Index, class Prefetch, class Visitor>
 [[gnu::noinline]] void visit_multis(const GroupedEntries<Index>& grouped, const Prefetch prefetch,
                                     const Visitor visitor) {
   const std::int64_t count = grouped.multis, block = rows_of_block(prefetch.bytes()),
@@ -184,7 +184,7 @@ EMBERTABLE_INLINE void visit_rows(const GroupedEntries<Index>& grouped,
     gains ? visit_singles<kLines, true>(grouped, entries, prefetch, visitor)
           : visit_singles<kLines, false>(grouped, entries, prefetch, visitor);
   }
-  visit_multis<Index, Source>(grouped, prefetch, visitor);
+  visit_multis(grouped, prefetch, visitor);
 }
 
 template <class Index, class Source>
@@ -338,7 +338,6 @@ struct FusedVisitor {
 
   using Sums = typename Rule::Sums;
   using Values = typename Rule::Values;
-
   using Key = typename Kind::Key;
 
   template <class Index>

@@ -67,7 +67,7 @@ bool has_fused_form(const TableUpdate& table) {
 
 /// Returns the bytes of rows and slots that are fetched while their entries are grouped. A fused
 /// form fetches rows ahead of their sums itself. Where that goes into the second-level cache, it is
-/// enough, and a burst of fetches here would only wait for memory.
+/// enough, and fetching all of them here would only wait for memory.
 template <class Index>
 std::int64_t fetched_while_grouping(const TableUpdate& table) {
   return has_fused_form<Index>(table) && fetches_through_level2() ? 0 : quarter_of_level2_cache();
@@ -136,7 +136,7 @@ UpdatedRows update_entries_of(const TableUpdate& table, std::int64_t first, std:
                             .prefetched_bytes = fetched,
                             .to_level2 = fetches_through_level2()},
                            level);
-    // What a burst fetched is in the second-level cache already.
+    // What grouping fetched is in the second-level cache already.
     grouped.to_level2 = fetched == 0;
     grouped.near_gradients = table.near_gradients;
     if (table.touched != nullptr) touch_all(table, grouped);
@@ -149,7 +149,7 @@ UpdatedRows update_entries_of(const TableUpdate& table, std::int64_t first, std:
     grouped.singles = entries.count;
     grouped.to_level2 = fetches_through_level2();
   }
-  grouped.bursts = bursts && grouped.to_level2;
+  grouped.bursts = bursts;
   lap.to(StepStage::kGroup);
   if (!update_fused(table, grouped)) update_rows(table, entries, grouped, scratch, level);
   lap.to(StepStage::kSumAndUpdate);

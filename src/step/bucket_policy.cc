@@ -136,9 +136,9 @@ std::int64_t count_buckets(const ExpectedUpdate& table, const BucketSize& size) 
 
 /// Whether to set rows named once apart. Few entries would not pay for regions of their own, nor
 /// would those of a single bucket that needs no counts and no entries. A rule that steps tiles
-/// fetches their rows in bursts, so that it had better find them in the cache that grouping fetched
-/// them into. So had wide records where no gradient is read twice, since sample order then spares
-/// nothing. Intel's processors made faster steps of one id an output row in any case.
+/// fetches their rows 16 at once, so that it had better find them in the cache that grouping
+/// fetched them into. So had wide records where no gradient is read twice, since sample order then
+/// spares nothing. Intel's processors made faster steps of one id an output row in any case.
 bool sets_once_apart(const ExpectedUpdate& table, const BucketSize& size, SimdLevel level) {
   constexpr std::int64_t kLeastEntries = 2048, kWideBytes = 256;
   if (!table.rows_alone || !table.fused || table.entries < kLeastEntries ||

@@ -9,7 +9,8 @@ void BurstChoice::start(bool in_question) noexcept {
   if (tries_ && trials_ % 2 == 0) compare();
   in_question_ = in_question;
   const std::int64_t step = in_question ? steps_++ : steps_;
-  tries_ = in_question && (step < kFirstSteps || step % kStepsOfTrial == 0);
+  tries_ =
+      in_question && step >= kWarmUp && (step < kWarmUp + kFirstSteps || step % kStepsOfTrial == 0);
   if (!tries_) return;
   // Two kinds of batches may take turns: an item goes in bursts first in one pair of trials, and
   // then in the next.

@@ -17,12 +17,12 @@ class BurstChoice {
  public:
   using Clock = std::chrono::steady_clock;
 
-  /// Begins a step. in_question: whether its items can fetch rows in bursts. Requires: no item
+  /// Begins a step. in_question: whether its items may fetch rows in bursts. Requires: no item
   /// of the step before is still at work.
   void start(bool in_question) noexcept;
 
-  /// Calls work(bursts) for an item of the step, whose neighbours have the numbers before and after
-  /// its own. Thread-safe.
+  /// Calls work(bursts) for an item of the step. In some steps, items of even and of odd numbers go
+  /// different ways. Thread-safe.
   template <class Work>
   void time(std::int64_t item, std::int64_t entries, const Work& work) {
     const bool way = bursts(item);
@@ -44,9 +44,10 @@ class BurstChoice {
   void took(bool bursts, std::int64_t entries, Clock::duration time) noexcept;
 
  private:
-  /// The first steps all try, and one in so many of the later ones.
-  static constexpr std::int64_t kFirstSteps = 16, kStepsOfTrial = 16;
-  /// Each comparison counts as much as the mean of so many before it at least.
+  /// The first steps find nothing in caches and say nothing. So many after them all try, and then
+  /// one in so many.
+  static constexpr std::int64_t kWarmUp = 4, kFirstSteps = 16, kStepsOfTrial = 16;
+  /// A new comparison weighs at least one in so many.
   static constexpr std::int64_t kRemembered = 16;
 
   struct Sum {
@@ -59,7 +60,7 @@ class BurstChoice {
   bool bursts_ = true;
   std::int64_t steps_ = 0, trials_ = 0, comparisons_ = 0;
   std::int64_t turn_ = 0;
-  double log_ratio_ = 0;     ///< mean logarithm of the time in bursts by that one by one
+  double log_ratio_ = 0;     ///< mean of log(time of an entry in bursts / one by one)
   std::array<Sum, 2> sums_;  ///< two trials: one by one, in bursts
 };
 

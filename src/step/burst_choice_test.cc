@@ -34,7 +34,7 @@ TEST(BurstChoice, SettlesOnTheFasterWayAndTriesTheOtherNowAndThen) {
   for (const int items : {1, 2, 7}) {
     for (const double in_bursts : {0.97, 1.03}) {
       BurstChoice choice;
-      const int bursts = bursts_of(choice, 1016, items, 16, [&](std::int64_t, bool way) {
+      const int bursts = bursts_of(choice, 1020, items, 20, [&](std::int64_t, bool way) {
         return 20 * (way ? in_bursts : 1);
       });
       const int faster = in_bursts < 1 ? bursts : 1000 * items - bursts;
@@ -46,13 +46,32 @@ TEST(BurstChoice, SettlesOnTheFasterWayAndTriesTheOtherNowAndThen) {
 
 TEST(BurstChoice, TriesEachItemBothWays) {
   BurstChoice choice;
-  int bursts[4] = {};
-  for (int step = 0; step < 16; ++step) {
+  int bursts[4] = {}, trials = 0;
+  for (int step = 0; step < 20; ++step) {
     choice.start(true);
-    ASSERT_TRUE(choice.tries());
-    for (int item = 0; item < 4; ++item) bursts[item] += choice.bursts(item) ? 1 : 0;
+    for (int item = 0; item < 4; ++item) {
+      int calls = 0;
+      choice.time(item, 1000, [&](bool way) {
+        ++calls;
+        EXPECT_EQ(way, choice.bursts(item));
+        bursts[item] += choice.tries() && way ? 1 : 0;
+      });
+      EXPECT_EQ(calls, 1);
+    }
+    trials += choice.tries() ? 1 : 0;
   }
+  EXPECT_EQ(trials, 16);
   for (const int count : bursts) EXPECT_EQ(count, 8);
+}
+
+TEST(BurstChoice, FirstStepsDecideNothing) {
+  for (const double in_bursts : {0.98, 1.02}) {
+    BurstChoice choice;
+    const int bursts = bursts_of(choice, 120, 1, 20, [&](std::int64_t step, bool way) {
+      return (step < 2 ? 200 : 20) * (way ? in_bursts : 1);
+    });
+    EXPECT_GE(in_bursts < 1 ? bursts : 100 - bursts, 90);
+  }
 }
 
 TEST(BurstChoice, KindsOfBatchesThatTakeTurnsDecideNothing) {
@@ -93,12 +112,12 @@ TEST(BurstChoice, StepsThatHaveNoBurstsCountNothing) {
     EXPECT_FALSE(choice.tries());
     EXPECT_FALSE(choice.bursts(step));
   }
-  EXPECT_GE(bursts_of(choice, 216, 2, 16, [](std::int64_t, bool way) { return way ? 1 : 2; }), 380);
+  EXPECT_GE(bursts_of(choice, 220, 2, 20, [](std::int64_t, bool way) { return way ? 1 : 2; }), 380);
 }
 
 TEST(BurstChoice, AClockThatStandsStillDecidesNothing) {
   BurstChoice choice;
-  EXPECT_GE(bursts_of(choice, 216, 2, 16, [](std::int64_t, bool) { return 0; }), 380);
+  EXPECT_GE(bursts_of(choice, 220, 2, 20, [](std::int64_t, bool) { return 0; }), 380);
 }
 
 }  // namespace

@@ -58,9 +58,9 @@ struct Gather {
   /// copies of one line or less.
   bool outputs_ahead = false;
 
-  /// If set, the rows of a few output rows are fetched at once, not one before each that is added.
-  /// For sums of this host's rows of 16 to 256 numbers that fill cache lines; others make no
-  /// difference.
+  /// If set, the rows of a few output rows may be fetched at once, not one before each that is
+  /// added. They are if they are this host's, of bfloat16, have a form for their dim (16 to 256
+  /// columns) and are not too many.
   bool bursts = false;
 
   /// If set, copies of whole cache lines of float32 by uint64_t numbers bypass the caches: for

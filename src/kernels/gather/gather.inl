@@ -336,6 +336,13 @@ constexpr int lines_of_columns() {
 /// Output rows whose rows are fetched in one burst.
 inline constexpr std::int64_t kOutputsOfBurst = 4;
 
+/// Whether the rows of a burst are few enough to be in a cache still when they are added.
+inline bool has_short_bursts(const GatherArgs& args) {
+  constexpr std::int64_t kMostBytes = 32 << 10;
+  const std::int64_t rows = (args.split[args.last] - args.split[args.first]) * kOutputsOfBurst;
+  return rows * bytes_of_row(args.rows) <= kMostBytes * (args.last - args.first);
+}
+
 /// If V > 0, rows have 16 * V numbers, and fill cache lines or are in one. kBursts: as
 /// GatherArgs::bursts, which requires splits.
 template <int V, bool kWeighted, bool kBursts, class Addresses>
@@ -458,8 +465,9 @@ void gather_narrow_copies(const GatherArgs& args) {
 template <int V, class Addresses>
 void gather_from(const GatherArgs& args) {
   // Other addresses are seldom, and rows of other dims are summed in blocks.
-  if constexpr (Addresses::kLevel != Level::kAsked) {
-    if (args.bursts && args.split != nullptr)
+  if constexpr (Addresses::kLevel != Level::kAsked &&
+                kTypeOf<typename Addresses::Row> == RowType::kBfloat16) {
+    if (args.bursts && args.split != nullptr && has_short_bursts(args))
       return args.weight != nullptr ? gather_bags<V, true, true, Addresses>(args)
                                     : gather_bags<V, false, true, Addresses>(args);
   }
