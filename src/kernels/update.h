@@ -56,7 +56,7 @@ struct GroupedEntries {
   const float* single_gain = nullptr;    ///< parallel to single_out, or null: all 1
   const float* order_gain = nullptr;     ///< parallel to order, or null: all 1
   bool to_level2 = false;  ///< rows are fetched ahead into the second-level cache, not the first
-  bool bursts = false;  ///< rows are fetched many at once, not one before each that is updated
+  bool bursts = false;     ///< rows are fetched many at once, not one before each that is updated
   bool near_gradients = false;  ///< gradients are in a near cache, and are not fetched ahead
 };
 
