@@ -32,9 +32,8 @@
 /// updates of others; see docs/performance.md, "Bursts".
 inline constexpr std::int64_t kBlockRows = 64;
 
-/// Returns the number of rows of a block, whose fetches may follow one another and for which a
-/// visitor prepares at once: 8 KiB of rows and slots, at least 8 rows. bytes: of one row and its
-/// slots.
+/// Returns the number of rows of a block, whose keys are made at once: 8 KiB of rows and slots, at
+/// least 8 rows. bytes: of one row and its slots.
 constexpr std::int64_t rows_of_block(std::int64_t bytes) {
   const std::int64_t rows = (8 << 10) / bytes;
   return rows < 8 ? 8 : rows > kBlockRows ? kBlockRows : rows;
