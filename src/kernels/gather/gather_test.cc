@@ -174,8 +174,8 @@ struct NarrowTable {
     rows = {bytes.data(), stride, nullptr, dim, type};
   }
   struct Delete {
-    void operator()(std::uint16_t* halves) const {
-      ::operator delete[](halves, std::align_val_t{64});
+    void operator()(std::uint16_t* memory) const {
+      ::operator delete[](memory, std::align_val_t{64});
     }
   };
   std::unique_ptr<std::uint16_t[], Delete> halves;  ///< from the border of a cache line on
