@@ -121,7 +121,7 @@ class Runs(unittest.TestCase):
         self.assertEqual(len({line["machine"] for line in lines}), 1)
         keys = ("workload machine threads rows standard_rows row_type batches repetitions lookups other_load "
                 "changed_line_ns forward backward step "
-                "gather_limit rmw_limit step_limit step_limit_all_bytes stages")
+                "gather_limit rmw_limit step_limit step_limit_all_bytes stages step_limit_in_turns")
         self.assertEqual([list(line) for line in lines], [keys.split()] * 6)
         self.assertEqual(list(lines[0]["stages"]), ["enqueue", "forward", "backward", "step"])
 

@@ -34,9 +34,10 @@ Command add_workloads(CLI::App& app, WithoutCommand& values, CommonOptions& comm
                  "A run as --json printed it: says whose ratios to the limits moved by more than "
                  "10 %; exit status 1 where one fell")
       ->check(CLI::ExistingFile);
-  app.add_flag("--steps-alone", values.steps_alone,
-               "Moves no other bytes between two steps, as none move between two bare loops; "
-               "otherwise they are those of a model's other work");
+  app.add_flag(
+      "--steps-alone", values.steps_alone,
+      "Steps follow one another, as bare loops do; otherwise bare loops over all bytes take "
+      "turns with steps, which find the caches as a model's other work leaves them");
   CLI::Option* random =
       app.add_option("--random", values.random,
                      "Instead: a load of mixed tables and features that this seed decides");

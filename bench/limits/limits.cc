@@ -4,6 +4,7 @@
 #include <atomic>
 #include <limits>
 #include <span>
+#include <utility>
 
 #include "bench/limits/bare_loops.h"
 #include "embertable/optimizer_rules.h"
@@ -145,13 +146,25 @@ void Limits::run(bool rows_alone) {
   update_all_.run([&](const FetchAhead& ahead) { update_pass(ahead, Moves::kAll); });
 }
 
-void Limits::touch(std::size_t batch) {
-  gather(batch, LoopTimes::kWays[1], Moves::kAll);
-  update(batch, LoopTimes::kWays[1], Moves::kAll);
+void Limits::take_turn(std::size_t batch, std::size_t way) {
+  const FetchAhead& ahead = LoopTimes::kWays[way];
+  gather_pass_ += seconds_of([&] { gather(batch, ahead, Moves::kAll); });
+  update_pass_ += seconds_of([&] { update(batch, ahead, Moves::kAll); });
+}
+
+void Limits::end_turns(std::size_t way, bool counts) {
+  const double gathers = std::exchange(gather_pass_, 0), updates = std::exchange(update_pass_, 0);
+  if (!counts) return;
+  gather_turns_.add(way, gathers);
+  update_turns_.add(way, updates);
 }
 
 LimitSeconds Limits::median() const {
-  return {gather_.median(), update_.median(), gather_all_.median(), update_all_.median()};
+  return {.gather = gather_.median(),
+          .update = update_.median(),
+          .gather_all = gather_all_.median(),
+          .update_all = update_all_.median(),
+          .turns = gather_turns_.median() + update_turns_.median()};
 }
 
 }  // namespace embertable::bench

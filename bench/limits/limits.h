@@ -38,9 +38,11 @@ class LoopTimes {
   /// Times a call of `loop` with each way of fetching.
   template <class Loop>
   void run(const Loop& loop) {
-    for (std::size_t i = 0; i < std::size(kWays); ++i)
-      seconds_[i].push_back(seconds_of([&] { loop(kWays[i]); }));
+    for (std::size_t i = 0; i < std::size(kWays); ++i) add(i, seconds_of([&] { loop(kWays[i]); }));
   }
+
+  /// Adds the seconds of one call with way number `way`.
+  void add(std::size_t way, double seconds) { seconds_[way].push_back(seconds); }
 
   /// Returns the median of the best way; 0 if the loop never ran.
   double median() const;
@@ -56,6 +58,7 @@ struct LimitSeconds {
   double update = 0;      ///< every row that a batch names is read and written, once a batch
   double gather_all = 0;  ///< also: activations are written
   double update_all = 0;  ///< also: slots are read and written, gradients read once
+  double turns = 0;       ///< both over all bytes, batch by batch in turns with a step
 
   double step() const { return gather + update; }
   double step_all() const { return gather_all + update_all; }
@@ -81,10 +84,15 @@ class Limits {
   /// Reads and writes the rows of all batches.
   void update_pass(const FetchAhead& ahead, Moves moves);
 
-  /// Moves all bytes of one batch.
-  void touch(std::size_t batch);
+  /// Moves all bytes of one batch with one of LoopTimes::kWays. A step that follows finds in the
+  /// caches what a model's other work would leave of its rows, and so does a turn that follows a
+  /// step.
+  void take_turn(std::size_t batch, std::size_t way);
 
-  /// Returns medians. Those of the rows alone are 0 if these loops never ran.
+  /// Ends a pass of turns that all went that way, and keeps its times if it counts.
+  void end_turns(std::size_t way, bool counts);
+
+  /// Returns medians. Those of loops that never ran are 0.
   LimitSeconds median() const;
 
  private:
@@ -111,6 +119,8 @@ class Limits {
   Mapping activations_;
   std::size_t next_gradient_ = 0;
   LoopTimes gather_, update_, gather_all_, update_all_;
+  LoopTimes gather_turns_, update_turns_;
+  double gather_pass_ = 0, update_pass_ = 0;  ///< seconds of the turns of this pass
 };
 
 }  // namespace embertable::bench

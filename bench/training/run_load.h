@@ -13,6 +13,7 @@ namespace embertable::bench {
 /// Results of one load, in seconds of one pass over its batches.
 struct LoadResult {
   std::size_t lookups = 0;
+  std::size_t passes = 0;  ///< that count
   LaneSeconds seconds;
   LimitSeconds limits;
   double other_load = 0;  ///< see OtherLoad, over the repetitions
@@ -30,13 +31,15 @@ struct LoadResult {
 
 /// How a load is run.
 struct RunKind {
-  /// Between two steps, another batch's bytes move through the caches, as a model's.
-  bool as_in_model = false;
+  /// The bare loops over all bytes also take turns with the steps, batch by batch, each way of
+  /// fetching in a pass of its own. So both find the caches as a model's other work leaves them,
+  /// and both are as fast as the machine is at that moment.
+  bool in_turns = false;
   bool bare_rows = false;  ///< bare loops over the rows alone run too
 };
 
-/// Runs one pass that is not counted, then the repetitions, and after each of them the bare loops
-/// over all bytes of the same load.
+/// Runs one repetition that is not counted, then the others, and after each of them the bare loops
+/// over all bytes of the same load, pass by pass.
 LoadResult run_load(const Load& load, int threads, int repetitions, const RunKind& kind);
 
 }  // namespace embertable::bench

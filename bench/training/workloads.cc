@@ -21,16 +21,16 @@ std::string to_text(const Load& load, const LoadResult& result, const CommonOpti
                     bool steps_alone) {
   const LoadTable& table = load.tables.front();
   const LimitSeconds& limits = result.limits;
+  const auto rate = [&](double seconds) { return result.rate(seconds) * 1e-6; };
   const auto rates = [&](const char* name, double forward, double backward, double step) {
-    return fmt::format("  {:<10} {:8.1f} {:9.1f} {:8.1f}", name, result.rate(forward) * 1e-6,
-                       result.rate(backward) * 1e-6, result.rate(step) * 1e-6);
+    return fmt::format("  {:<10} {:8.1f} {:9.1f} {:8.1f}", name, rate(forward), rate(backward),
+                       rate(step));
   };
   std::string text = fmt::format(
       "{}: {}\n  {} x {} rows x {}, {} samples, {} batches, {:.1f}M lookups a pass, {} threads, "
-      "median of {}\n",
+      "median of {} passes\n",
       load.name, load.description, load.tables.size(), table.rows, table.dim, load.samples,
-      load.batches, static_cast<double>(result.lookups) * 1e-6, options.threads,
-      options.repetitions);
+      load.batches, static_cast<double>(result.lookups) * 1e-6, options.threads, result.passes);
   const std::int64_t standard_rows = find_standard_load(load.name).tables.front().rows;
   if (table.rows != standard_rows)
     text += fmt::format("  not the standard {} rows a table\n", standard_rows);
@@ -38,20 +38,25 @@ std::string to_text(const Load& load, const LoadResult& result, const CommonOpti
     text += fmt::format("  rows of {}, in the bare loops too\n", to_string(table.row_type));
   if (steps_alone) text += "  no other bytes move between two steps\n";
   text += other_load_line(result.other_load) + result.changed_line.line();
-  text += fmt::format("  {:<10} {:>8} {:>9} {:>8}   {:>13}   {:>8} {:>8} {:>9}\n", "", "forward",
-                      "backward", "step", "of limit  all", "enqueue", "forward", "backward");
-  text += fmt::format("  {:<10} {:>8} {:>9} {:>8}   {:>13}   {:>27}\n", "", "M/s", "M/s", "M/s", "",
+  text += fmt::format("  {:<10} {:>8} {:>9} {:>8}   {:>20}   {:>8} {:>8} {:>9}\n", "", "forward",
+                      "backward", "step", "of limit  all  turns", "enqueue", "forward", "backward");
+  text += fmt::format("  {:<10} {:>8} {:>9} {:>8}   {:>20}   {:>27}\n", "", "M/s", "M/s", "M/s", "",
                       "ns per lookup");
   const StageSeconds& stages = result.seconds.stages;
   const double step = result.seconds.step;
   text += rates("embertable", stages.forward, stages.backward, step);
-  text += fmt::format("   {:6.2f} {:6.2f}   {:8.2f} {:8.2f} {:9.2f}\n", limits.step() / step,
-                      limits.step_all() / step, result.ns(stages.enqueue),
-                      result.ns(stages.forward), result.ns(stages.backward));
+  text += fmt::format(
+      "   {:6.2f} {:6.2f} {:>6}   {:8.2f} {:8.2f} {:9.2f}\n", limits.step() / step,
+      limits.step_all() / step, steps_alone ? "-" : fmt::format("{:.2f}", limits.turns / step),
+      result.ns(stages.enqueue), result.ns(stages.forward), result.ns(stages.backward));
   text += rates("limit", limits.gather, limits.update, limits.step());
   text += "   rows read; rows read and written\n";
   text += rates("all bytes", limits.gather_all, limits.update_all, limits.step_all());
-  return text + "   also activations written; also slots and gradients\n\n";
+  text += "   also activations written; also slots and gradients\n";
+  if (!steps_alone)
+    text += fmt::format("  {:<10} {:>27.1f}   all bytes, batch by batch in turns with steps\n",
+                        "in turns", rate(limits.turns));
+  return text + "\n";
 }
 
 Json to_json(const Load& load, const LoadResult& result, const CommonOptions& options,
@@ -81,7 +86,10 @@ Json to_json(const Load& load, const LoadResult& result, const CommonOptions& op
                     {"forward", result.ns(stages.forward)},
                     {"backward", result.ns(stages.backward)},
                     {"step", result.ns(result.seconds.step)}}}};
-  if (steps_alone) figures["steps_alone"] = true;  // else a run is as those of older programs
+  if (steps_alone)
+    figures["steps_alone"] = true;
+  else
+    figures["step_limit_in_turns"] = result.rate(limits.turns);
   return figures;
 }
 
@@ -126,7 +134,7 @@ bool run_workloads(const CommonOptions& options, const std::string& stored, bool
   std::string now;
   for (const Load& load : chosen_workloads(options)) {
     const LoadResult result = run_load(load, options.threads, options.repetitions,
-                                       {.as_in_model = !steps_alone, .bare_rows = true});
+                                       {.in_turns = !steps_alone, .bare_rows = true});
     const Json figures = to_json(load, result, options, steps_alone);
     now += figures.dump() + "\n";
     print(options.json, figures, to_text(load, result, options, steps_alone));

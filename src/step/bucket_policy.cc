@@ -137,15 +137,16 @@ std::int64_t count_buckets(const ExpectedUpdate& table, const BucketSize& size) 
 /// Whether to set rows named once apart. Few entries would not pay for regions of their own, nor
 /// would those of a single bucket that needs no counts and no entries. A rule that steps tiles
 /// fetches their rows 16 at once, so that it had better find them in the cache that grouping
-/// fetched them into. So had wide records where no gradient is read twice, since sample order then
-/// spares nothing. Intel's processors made faster steps of one id an output row in any case.
+/// fetched them into. Where no gradient is read twice, sample order spares nothing: a single
+/// bucket, which needs no counts and no entries, is faster, and so are several of wide records,
+/// except on Intel's processors, which gain by ranges of neighbours.
 bool sets_once_apart(const ExpectedUpdate& table, const BucketSize& size, SimdLevel level) {
   constexpr std::int64_t kLeastEntries = 2048, kWideBytes = 256;
   if (!table.rows_alone || !table.fused || table.entries < kLeastEntries ||
       table.once_share < least_once_share(level))
     return false;
-  return is_intel() || !has_one_each(table) ||
-         (table.row_bytes < kWideBytes && count_buckets(table, size) > 1);
+  if (!has_one_each(table)) return true;
+  return count_buckets(table, size) > 1 && (is_intel() || table.row_bytes < kWideBytes);
 }
 
 }  // namespace
@@ -231,6 +232,8 @@ bool gradients_stay_near(std::int64_t entries, std::int64_t outputs, std::int64_
   return !is_intel() && entries >= kReads * workers * outputs &&
          bytes <= quarter_of_level2_cache() * 3 / 2;
 }
+
+bool may_fetch_in_bursts() { return !is_intel(); }
 
 TableOrder table_order(std::int64_t floats, std::int64_t workers) {
   const std::int64_t caches = workers * 4 * quarter_of_level2_cache();

@@ -113,10 +113,14 @@ std::int64_t large_bucket_entries(std::int64_t all_entries, std::int64_t workers
 /// Whether the gradients of a table's output rows are probably in a worker's second-level cache
 /// while it updates a bucket of grouped entries: they fill at most three eighths of it, and each is
 /// read four times or more by each of the workers that share the table. To fetch them ahead of
-/// their sums would only be more to do. False on Intel's processors, where it has not been
-/// measured.
+/// their sums would only be more to do. False on Intel's processors, where it made no difference.
 bool gradients_stay_near(std::int64_t entries, std::int64_t outputs, std::int64_t dim,
                          std::int64_t workers);
+
+/// Whether rows that are fetched in bursts may be there earlier than those fetched one by one, so
+/// that tables find out by the clock. False on Intel's processors: no lookups and no updates of W1
+/// to W6 were faster in bursts there, and updates took up to 1.5 times as long.
+bool may_fetch_in_bursts();
 
 enum class TableOrder { kFirstToLast, kLastToFirst };
 
