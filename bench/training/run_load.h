@@ -13,7 +13,7 @@ namespace embertable::bench {
 /// Results of one load, in seconds of one pass over its batches.
 struct LoadResult {
   std::size_t lookups = 0;
-  std::size_t passes = 0;  ///< that count
+  std::size_t passes = 0;  ///< counted ones
   LaneSeconds seconds;
   LimitSeconds limits;
   double other_load = 0;  ///< see OtherLoad, over the repetitions
