@@ -156,7 +156,7 @@ class Runs(unittest.TestCase):
         code, out, err = call(*SMALL, "--workload", "W4", "--steps-alone")
         self.assertEqual(code, 0, err)
         self.assertIn("no other bytes move between two steps", out)
-        self.assertIn("median of 1 passes", out)
+        self.assertIn("median of 1 pass\n", out)
         self.assertNotIn("in turns", out)
         code, err = self.compare(self.stored, "--workload", "W4", "--steps-alone")
         self.assertEqual(code, 1)

@@ -28,9 +28,10 @@ std::string to_text(const Load& load, const LoadResult& result, const CommonOpti
   };
   std::string text = fmt::format(
       "{}: {}\n  {} x {} rows x {}, {} samples, {} batches, {:.1f}M lookups a pass, {} threads, "
-      "median of {} passes\n",
+      "median of {} {}\n",
       load.name, load.description, load.tables.size(), table.rows, table.dim, load.samples,
-      load.batches, static_cast<double>(result.lookups) * 1e-6, options.threads, result.passes);
+      load.batches, static_cast<double>(result.lookups) * 1e-6, options.threads, result.passes,
+      result.passes == 1 ? "pass" : "passes");
   const std::int64_t standard_rows = find_standard_load(load.name).tables.front().rows;
   if (table.rows != standard_rows)
     text += fmt::format("  not the standard {} rows a table\n", standard_rows);

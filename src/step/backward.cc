@@ -235,8 +235,7 @@ void BackwardRun::prepare(HostStep& step, Workers& workers) {
     run.near_gradients = gradients_stay_near(run.plan.bucket.back(), run.gradient_rows,
                                              run.rows.dim, workers.count());
     table.set_apart = run.plan.once;
-    table.bursts.start(may_fetch_in_bursts() && fetches_through_level2() &&
-                       has_fused_form<std::uint32_t>(run) && !run.plan.wide);
+    table.bursts.start(updates_may_burst() && has_fused_form<std::uint32_t>(run) && !run.plan.wide);
     if (run.gives_sums) {
       const std::int64_t entries = run.plan.entries();
       table.sums.start(run.rows, run.accumulates ? std::min(entries, run.rows.rows) : entries);

@@ -233,7 +233,8 @@ bool gradients_stay_near(std::int64_t entries, std::int64_t outputs, std::int64_
          bytes <= quarter_of_level2_cache() * 3 / 2;
 }
 
-bool may_fetch_in_bursts() { return !is_intel(); }
+bool lookups_may_burst() { return !is_intel(); }
+bool updates_may_burst() { return processor_kind() == ProcessorKind::kZen4; }
 
 TableOrder table_order(std::int64_t floats, std::int64_t workers) {
   const std::int64_t caches = workers * 4 * quarter_of_level2_cache();

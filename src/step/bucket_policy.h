@@ -117,10 +117,12 @@ std::int64_t large_bucket_entries(std::int64_t all_entries, std::int64_t workers
 bool gradients_stay_near(std::int64_t entries, std::int64_t outputs, std::int64_t dim,
                          std::int64_t workers);
 
-/// Whether rows that are fetched in bursts may be there earlier than those fetched one by one, so
-/// that tables find out by the clock. False on Intel's processors: no lookups and no updates of W1
-/// to W6 were faster in bursts there, and updates took up to 1.5 times as long.
-bool may_fetch_in_bursts();
+/// Whether lookups of rows of bfloat16, and fused updates, may be faster if rows are fetched in
+/// bursts, so that tables find out by the clock. Lookups: not on Intel's processors, where none of
+/// W1 to W6 gained more than 3 %. Updates: on AMD's Zen 4 alone; on Intel's they took up to 1.5
+/// times as long.
+bool lookups_may_burst();
+bool updates_may_burst();
 
 enum class TableOrder { kFirstToLast, kLastToFirst };
 

@@ -179,7 +179,7 @@ std::int32_t ForwardRun::run(const HostStep& step, Workers& workers, SimdLevel l
   if (bursts_.size() != step.tables.size()) bursts_ = std::vector<BurstChoice>(step.tables.size());
   // Rows of floats have twice the lines for the same instructions: bursts made none of them faster.
   for (std::size_t t = 0; t < bursts_.size(); ++t)
-    bursts_[t].start(may_fetch_in_bursts() && step.tables[t].rows.is_half());
+    bursts_[t].start(lookups_may_burst() && step.tables[t].rows.is_half());
   items_.clear();
   items_.reserve(most_items);  // enough whatever the next batch's ids are
   const bool deals = step.keeps_tables && workers.run_together(all_floats);
